@@ -60,11 +60,11 @@ func (a *analysis) placed(cell record.Cell) []PlacedRole {
 
 // placedIn reads them from a trial: those whose sandboxes were started, in that order,
 // and those whose sandboxes were made while it ran, which only facts ROLE.where
-// name. Older results have no such facts.
+// name. Older results have no such facts. Copies ran where the first did.
 func placedIn(t *record.Trial, box string) []PlacedRole {
 	var out []PlacedRole
 	add := func(role string, sandboxed bool) {
-		if role != "" && !slices.ContainsFunc(out, func(e PlacedRole) bool { return e.Role == role }) {
+		if _, k := record.CopyOf(role); k == 1 && role != "" && !slices.ContainsFunc(out, func(e PlacedRole) bool { return e.Role == role }) {
 			out = append(out, PlacedRole{Role: role, Sandboxed: sandboxed})
 		}
 	}

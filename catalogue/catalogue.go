@@ -62,6 +62,7 @@ func describe(w workload.Workload) study.WorkloadInfo {
 		Params:    w.Params(),
 		Responses: func(v param.Values) []record.Response { return w.Responses(v) },
 		Check:     func(v param.Values) error { _, err := w.Roles(v); return err },
+		Copies:    func(v param.Values, n int) error { _, err := workload.Copies(w, v, n); return err },
 	}
 	if n, ok := w.(workload.Noter); ok {
 		info.Notes = n.Notes

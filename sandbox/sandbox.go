@@ -202,6 +202,7 @@ type Want struct {
 	MemoryLimit int64             // bytes
 	CPUs        string            // cpuset list, such as 0-1
 	Options     map[string]string // the kind's own Params
+	Beside      int               // how many more of it the trial has at the same time; of CheckHere alone
 }
 
 // Network is a prepared network namespace. Path "" means: none is wanted, and

@@ -130,6 +130,8 @@ func (d *draft) countingCells() {
 		switch {
 		case w.info.Launches:
 			s.Uncounted = "calls are not counted: it creates its own sandboxes, and what it measures is not a call"
+		case copiesIn(s.Cells) != "" && copiesIn(s.Cells) != "1":
+			s.Uncounted = "calls are not counted: an operation makes the same calls in several copies as in one"
 		case c == nil:
 			s.Uncounted = "calls are not counted: none of its sandboxes is known to use the host's kernel, as these do: " + strings.Join(d.hostKernel(), ", ")
 		default:

@@ -82,6 +82,8 @@ type WorkloadInfo struct {
 	Params    []param.Param
 	Responses func(param.Values) []record.Response
 	Check     func(param.Values) error // of values that have passed param.Fill
+	// Copies says why so many copies of it cannot run at once, with values that Check passes. Nil: they can.
+	Copies func(v param.Values, n int) error
 	// Notes are doubts about parameters that Check passes, each at a place in a file; nil: none.
 	Notes     func(param.Values) []param.FileError
 	Endpoints int  // roles that can be isolated apart; isolate applies from 2 on
@@ -104,6 +106,8 @@ func Factors() []param.Param {
 			Help: "delay added to every packet between the two sides of a workload, each way"},
 		{Name: FactorLinkRate, Type: param.Rate, Default: "none", Min: 8000, Max: 12.5e9, Words: []string{"none"},
 			Help: "rate of the link between the two sides, each way, such as 100Mbit"},
+		{Name: FactorCopies, Type: param.Int, Default: "1", Min: 1, Max: MostCopies,
+			Help: "sets of the workload's sandboxes that run the same load at once, each with volumes of its own"},
 	}
 }
 

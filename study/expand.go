@@ -36,6 +36,8 @@ func (d *draft) suits(w *load, i int) bool {
 		return w.has(f.name)
 	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate:
 		return w.info.Endpoints > 1
+	case f.name == FactorCopies:
+		return !w.info.Launches // it starts sandboxes one after another itself
 	case f.name == FactorCPUs && w.info.Endpoints < 2:
 		// One end cannot be apart: those levels are all the same to it.
 		return slices.ContainsFunc(f.base, func(l string) bool { return l != AnyCPU && l != ApartCPUs })

@@ -60,6 +60,8 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			default:
 				out.CPUs = l.Value
 			}
+		case FactorCopies:
+			out.Copies = param.Values{"": l.Value}.Int("")
 		case FactorLinkDelay:
 			out.LinkDelay = param.Values{"": l.Value}.Duration("")
 		case FactorLinkRate:
@@ -78,7 +80,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	}
 	s.embed(out.Params)
 	if info.Responses != nil {
-		out.Workload.Responses = having(out.Workload.Responses, info.Responses(out.Params))
+		out.Workload.Responses = having(out.Workload.Responses, info.responsesIn(out.Params, cell))
 	}
 	if out.Options, err = param.Fill(box.Params, options); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: sandbox %s: %w", cell, out.Sandbox, err)

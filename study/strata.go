@@ -54,7 +54,7 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 
 	var perCell bool // the workload's own parameters differ within a stratum
 	for _, f := range d.factors {
-		perCell = perCell || f.treats && f.class == ofWorkload
+		perCell = perCell || f.treats && (f.class == ofWorkload || f.name == FactorCopies)
 	}
 	current, check := -1, true
 	e.open = func() { current, check = -1, true }
@@ -203,7 +203,7 @@ func (d *draft) checkCell(w *load, cell record.Cell) bool {
 func (w *load) id(cell record.Cell) string {
 	var id strings.Builder
 	for _, l := range cell {
-		if w.has(l.Factor) {
+		if w.has(l.Factor) || l.Factor == FactorCopies {
 			id.WriteString(l.Value)
 			id.WriteByte(0)
 		}
@@ -226,7 +226,7 @@ func (d *draft) stratumResponses() {
 		if !done {
 			names = w.responses
 			if v, err := w.values(d.study, s.Shared); err == nil && w.info.Responses != nil {
-				names = having(w.responses, w.info.Responses(v))
+				names = having(w.responses, w.info.responsesIn(v, s.Cells...))
 			}
 			known[w][id] = names
 		}
@@ -241,7 +241,7 @@ func (d *draft) better(w *load, s *Stratum) record.Better {
 	if err != nil || w.info.Responses == nil || len(s.Responses) == 0 {
 		return ""
 	}
-	for _, r := range w.info.Responses(v) {
+	for _, r := range w.info.responsesIn(v, s.Cells...) {
 		if r.Name == s.Responses[0] {
 			return r.Better
 		}
@@ -290,6 +290,9 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 	if err == nil && w.info.Check != nil {
 		err = w.info.Check(v)
 	}
+	if copies, ok := cell.Get(FactorCopies); ok && err == nil && w.info.Copies != nil {
+		err = w.info.Copies(v, param.Values{"": copies}.Int(""))
+	}
 	if err != nil && !d.inFile(w, cell, err) {
 		d.refuse(d.valueAt(w, cell, err), fmt.Sprintf("workload %q%s is not possible: ", w.label, w.with(cell)), err, "change it, or exclude the combination")
 	}
@@ -310,18 +313,17 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 		}
 		return true
 	}
-	all := w.info.Responses(v)
-	names := make([]string, len(all))
-	for i, r := range all {
-		names[i] = r.Name
-	}
 	if w.asked == nil {
-		for _, name := range compared(all) {
+		for _, name := range compared(w.info.Responses(v)) {
 			if !slices.Contains(w.responses, name) {
 				w.responses = append(w.responses, name)
 			}
 		}
 		return true
+	}
+	var names []string
+	for _, r := range w.info.responsesIn(v, cell, d.copiesOf(w)) {
+		names = append(names, r.Name)
 	}
 	good := true
 	for i, name := range w.responses {

@@ -121,6 +121,9 @@ func (s *Study) WorkloadOf(stratum int) Workload {
 		}
 	}
 	s.embed(params)
+	if copies := copiesIn(st.Cells); copies != "" {
+		params[FactorCopies] = copies // its responses depend on it, whether it varies here or not
+	}
 	w.Params = params
 	if st.Responses != nil {
 		w.Responses = st.Responses
@@ -138,6 +141,7 @@ type Resolved struct {
 	CPULimit    float64       // cores; 0 none
 	MemoryLimit int64         // bytes; 0 none
 	CPUs        string        // of the sandbox, as a cpuset list; "" any
+	Copies      int           // of the workload's roles at once, each with sandboxes of its own; 0: the study does not say, so one
 	Apart       bool          // each endpoint of a workload with several has processors of its own
 	LinkDelay   time.Duration // that packets between two endpoints take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
@@ -250,8 +254,9 @@ const isolateDefault = "server"
 // Isolated reports whether a role of a workload is in the sandbox under a level of
 // FactorIsolate. A single role always is, whatever its name. A workload that has two
 // roles only under some parameters does not have the factor ("", Both), and all of it
-// is isolated.
+// is isolated. What holds for a role holds for its copies; roles counts those of one copy.
 func Isolated(isolate, role string, roles int) bool {
+	role, _ = record.CopyOf(role)
 	return roles == 1 || isolate == Both || isolate == "" || isolate == role
 }
 
@@ -275,6 +280,7 @@ const (
 	FactorCPUs        = "cpus"
 	FactorLinkDelay   = "link-delay"
 	FactorLinkRate    = "link-rate"
+	FactorCopies      = "copies"
 )
 
 // Levels of the factor cpus that are not lists.

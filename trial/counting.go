@@ -203,7 +203,7 @@ func atWork(at []time.Duration, rates []float64) float64 {
 
 // isolates reports whether a role of this trial is an isolated endpoint.
 func (t *trial) isolates(end string) bool {
-	return study.Isolated(t.res.Isolate, end, len(t.roles))
+	return study.Isolated(t.res.Isolate, end, t.ends())
 }
 
 // keepIsolated says which ends those are: an analysis cannot tell in a trial that

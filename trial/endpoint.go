@@ -28,20 +28,22 @@ type endpoint struct {
 	cost    record.Labels // of its start and stop times
 	begun   time.Time     // when its command began, if it was gated,
 	within  time.Duration // known to so much
+	ended   time.Time     // likewise, when it ended
 	clock   sandbox.Clock // of inst, as it was at clockAt
 	clockAt time.Time
 }
 
-// networked tells whether a role's sandboxes have a place on the bridge.
-func networked(roles []workload.Role, r workload.Role) bool {
-	return r.Networked || r.Probe != nil || len(roles) > 1 && r.Mode == workload.Exec
+// networked tells whether a role's sandboxes have a place on the bridge; its workload has so many ends.
+func networked(ends int, r workload.Role) bool {
+	return r.Networked || r.Probe != nil || ends > 1 && r.Mode == workload.Exec
 }
 
 // prepare makes the places that the sandboxes need.
 func (t *trial) prepare(ctx context.Context) error {
 	apart := t.apart()
 	for i := range t.roles {
-		if err := t.prepareRole(ctx, t.roles[i], apart[t.roles[i].Name]); err != nil {
+		name, _ := record.CopyOf(t.roles[i].Name)
+		if err := t.prepareRole(ctx, t.roles[i], apart[name]); err != nil {
 			return err
 		}
 	}
@@ -49,11 +51,12 @@ func (t *trial) prepare(ctx context.Context) error {
 }
 
 // apart is the processors of each role that meets another over the network, where the cell
-// asks for ends apart. A place that has too few lets the scheduler place them, and says so.
+// asks for ends apart: copies share those of the first, as they do without. A place that has too few
+// lets the scheduler place them, and says so.
 func (t *trial) apart() map[string]string {
 	var names []string
-	for i := range t.roles {
-		if t.roles[i].Mode == workload.Exec && networked(t.roles, t.roles[i]) {
+	for i := range t.roles[:t.ends()] {
+		if t.roles[i].Mode == workload.Exec && networked(t.ends(), t.roles[i]) {
 			names = append(names, t.roles[i].Name)
 		}
 	}
@@ -137,7 +140,7 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 		w.Options = t.res.Options
 	}
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
-		w.Writable, w.Networked = role.Writable, networked(t.roles, role)
+		w.Writable, w.Networked = role.Writable, networked(t.ends(), role)
 	}
 	return kind, w
 }
@@ -155,7 +158,7 @@ func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.
 func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string) (sandbox.Spec, error) {
 	want := ep.want
 	want.Name += "-" + strconv.Itoa((t.turn-1)*ep.role.Count+i) + what
-	want.Writable, want.Networked = ep.role.Writable, networked(t.roles, ep.role)
+	want.Writable, want.Networked = ep.role.Writable, networked(t.ends(), ep.role)
 	return t.prepareSandbox(ctx, want)
 }
 

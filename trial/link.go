@@ -16,11 +16,17 @@ func (t *trial) shape() error {
 	if want == (sandbox.Link{}) {
 		return nil
 	}
-	var networks []sandbox.Network
+	networks := make([][]sandbox.Network, max(1, t.res.Copies)) // a link each
 	for _, ep := range t.endpoints {
 		if ep.inst != nil && ep.want.Networked {
-			networks = append(networks, ep.spec.Network)
+			i := t.copyOf(ep.role.Name) - 1
+			networks[i] = append(networks[i], ep.spec.Network)
 		}
 	}
-	return t.maker.Place.Shape(want, networks)
+	for _, of := range networks {
+		if err := t.maker.Place.Shape(want, of); err != nil {
+			return err //nolint:wrapcheck // the place says what it cannot
+		}
+	}
+	return nil
 }

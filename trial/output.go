@@ -131,11 +131,12 @@ func (t *trial) parse(whole bool) error {
 		return nil
 	}
 	var errs []error
+	copies := make(readings, max(1, t.res.Copies))
 	for _, o := range t.outputs {
 		if o.stream != "stdout" {
 			continue
 		}
-		r, err := t.load.Parse(o.role, t.res.Params, o.reader())
+		r, err := t.read(o)
 		if err != nil {
 			f := &failure{kind: "garbage", role: o.role, tail: o.tail(),
 				err: fmt.Errorf("the output of %s cannot be read: %w", o.role, err)}
@@ -145,18 +146,20 @@ func (t *trial) parse(whole bool) error {
 			errs = append(errs, f)
 			continue
 		}
-		t.rec.Samples = append(t.rec.Samples, r.Samples...)
-		t.rec.Histograms = append(t.rec.Histograms, r.Histograms...)
-		t.rec.Warnings = append(t.rec.Warnings, r.Warnings...)
 		for _, sr := range r.Series {
 			// A role counts from its own start, a trial's series from the trial's.
 			for i := range sr.T {
 				sr.T[i] += o.began
 			}
-			t.evidence.Series = append(t.evidence.Series, sr)
 		}
+		copies.add(t.copyOf(o.role), r)
+		t.evidence.Series = append(t.evidence.Series, r.Series...)
 		t.steady(o, r.Series)
 	}
+	all := copies.together(t.load.Responses(t.res.Params), t.res.Copies > 0)
+	t.rec.Samples = append(t.rec.Samples, all.Samples...)
+	t.rec.Histograms = append(t.rec.Histograms, all.Histograms...)
+	t.rec.Warnings = append(t.rec.Warnings, all.Warnings...)
 	if len(errs) == 0 {
 		errs = append(errs, t.missing())
 	}

@@ -38,12 +38,12 @@ func (m *Maker) NeedsImages() ([]string, error) {
 // asked from outside.
 func (m *Maker) NeedsNetwork() (bool, error) {
 	for _, cell := range slices.Concat(m.cells()...) {
-		_, roles, err := m.rolesOf(cell)
+		res, roles, err := m.rolesOf(cell)
 		if err != nil {
 			return false, err
 		}
 		for i := range roles {
-			if networked(roles, roles[i]) {
+			if networked(endsOf(&res, roles), roles[i]) {
 				return true, nil
 			}
 		}
@@ -87,6 +87,7 @@ func (m *Maker) kind(name string) (sandbox.Kind, error) {
 	return nil, fmt.Errorf("this site has no sandbox %q; `tare list` shows those of this host", name)
 }
 
+// rolesOf resolves a cell, and returns the roles of all its copies.
 func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, error) {
 	res, err := m.Study.Resolve(m.Catalogue, cell)
 	if err != nil {
@@ -97,7 +98,7 @@ func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, erro
 		return res, nil, fmt.Errorf("this tare has no workload %q; see `tare list`", res.Workload.Kind)
 	}
 	res.Params = paramsOf(w, cell, res.Params)
-	roles, err := w.Roles(res.Params)
+	roles, err := workload.Copies(w, res.Params, res.Copies)
 	return res, roles, err
 }
 
@@ -112,9 +113,9 @@ func (m *Maker) Expected(cell record.Cell) time.Duration {
 	took := overhead + workload.Total(roles)*time.Duration(max(1, res.Workload.Turns))
 	if k := m.Kinds[res.Sandbox]; k != nil {
 		takes := k.Traits(res.Options).Takes
-		took += takes
-		if res.Isolate == study.Both && len(roles) > 1 {
-			took += takes
+		took += takes * time.Duration(max(1, res.Copies))
+		if ends := endsOf(&res, roles); res.Isolate == study.Both && ends > 1 {
+			took += takes * time.Duration(max(1, res.Copies))
 		}
 	}
 	return took

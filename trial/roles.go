@@ -137,7 +137,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 		n++
 		warm = max(warm, ep.role.Warmup)
 		stdout, stderr := t.newOutputs(ep.role.Name, ep.role.Until)
-		if ep.role.Until != "" {
+		if ep.role.Until != "" && until == nil { // of copies, the first
 			until = stdout.seen
 		}
 		go func() { results <- t.do(ctx, ep, stdout, stderr) }()
@@ -185,6 +185,9 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	}
 	t.recordRun(from, w)
 	t.keepSkew()
+	if first == nil {
+		first = t.keepOverlap()
+	}
 	if first != nil && !early {
 		first = g.cause(first)
 	}
@@ -219,7 +222,7 @@ func (t *trial) exec(ctx context.Context, ep *endpoint, stdout, stderr *output, 
 	}
 	exit, err := ep.inst.Exec(ctx, cmd)
 	if !exit.Start.IsZero() {
-		ep.begun, ep.within = exit.Start, exit.StartWithin
+		ep.begun, ep.within, ep.ended = exit.Start, exit.StartWithin, time.Now()
 		stdout.began = exit.Start.Sub(t.rec.Start)
 	}
 	if background && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) && err == nil && !exit.OOM {

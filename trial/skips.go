@@ -46,8 +46,9 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 			return why
 		}
 	}
+	ends := endsOf(&res, roles)
 	kinds := []string{res.Sandbox}
-	if k := c.maker.Kinds[res.Sandbox]; k != nil && len(roles) > 1 && res.Isolate != study.Both && res.Isolate != "" {
+	if k := c.maker.Kinds[res.Sandbox]; k != nil && ends > 1 && res.Isolate != study.Both && res.Isolate != "" {
 		kinds = append(kinds, k.Traits(nil).Native) // the other end
 	}
 	for _, k := range kinds {
@@ -56,7 +57,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles), Image: imageOf(roles)}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: boxesOf(&res, ends) - 1}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -81,6 +82,15 @@ func imageOf(roles []workload.Role) string {
 		return volume.HostRoot
 	}
 	return ""
+}
+
+// boxesOf is how many sandboxes of a kind a trial has at once.
+func boxesOf(res *study.Resolved, ends int) int {
+	n := max(1, res.Copies)
+	if ends > 1 && res.Isolate == study.Both {
+		return n * ends
+	}
+	return n
 }
 
 // volumesOf are the volumes of all roles.

@@ -139,6 +139,9 @@ func (t *trial) timeout() time.Duration {
 			d += layOutTime + t.roles[i].BeforeWithin
 		}
 	}
+	if k := t.maker.Kinds[t.res.Sandbox]; k != nil { // further copies start one after another
+		d += 4 * time.Duration(max(1, t.res.Copies)-1) * k.Traits(t.res.Options).Takes
+	}
 	return d
 }
 

@@ -117,7 +117,7 @@ func (t *trial) combine() {
 	merged := t.mergeHistograms()
 	responses := map[string]bool{}
 	for _, r := range t.load.Responses(t.res.Params) {
-		responses[r.Name] = true
+		responses[r.Name], responses[record.FirstPrefix+r.Name] = true, t.res.Copies > 0
 	}
 	var order []seriesKey
 	values := map[seriesKey][]record.Sample{}
@@ -135,7 +135,7 @@ func (t *trial) combine() {
 		switch v, ok := merged.quantile(k); {
 		case ok:
 			s.Value = v
-		case k.labels == "" && responses[k.name]:
+		case responses[k.name] && (k.labels == "" || k.labels.Get(record.LabelCopy) != ""):
 			s.Value = geometric(of)
 		case strings.HasSuffix(k.name, "_max"):
 			s.Value = slices.MaxFunc(of, func(a, b record.Sample) int { return cmp.Compare(a.Value, b.Value) }).Value
@@ -228,19 +228,30 @@ type merged struct {
 	sum *hdrhistogram.Histogram
 }
 
-// mergeHistograms adds those of the turns up and puts the sums into the record. One that cannot be
-// read stays as it is, from the first turn: then percentiles are means.
+// mergeHistograms adds those of the turns up and puts the sums into the record.
 func (t *trial) mergeHistograms() histograms {
 	all := histograms{}
 	for _, r := range t.readings {
 		for _, h := range r.histograms {
-			k := seriesKey{h.Name, h.Labels}
-			if all[k] == nil {
-				all[k] = &merged{Histogram: h}
-			}
-			all[k].add(h)
+			all.add(h)
 		}
 	}
+	t.rec.Histograms = append(t.rec.Histograms, all.encoded()...)
+	return all
+}
+
+// add merges a histogram with those of its name and labels. One that cannot be read is left out,
+// and if none can, the first stays as it is: then percentiles are means.
+func (all histograms) add(h record.Histogram) {
+	k := seriesKey{h.Name, h.Labels}
+	if all[k] == nil {
+		all[k] = &merged{Histogram: h}
+	}
+	all[k].add(h)
+}
+
+// encoded are the sums as a record has them, in the order of their names.
+func (all histograms) encoded() (out []record.Histogram) {
 	for _, k := range slices.SortedFunc(maps.Keys(all), seriesKey.compare) {
 		m := all[k]
 		if m.sum != nil {
@@ -248,9 +259,9 @@ func (t *trial) mergeHistograms() histograms {
 				m.Encoded = b
 			}
 		}
-		t.rec.Histograms = append(t.rec.Histograms, m.Histogram)
+		out = append(out, m.Histogram)
 	}
-	return all
+	return out
 }
 
 func (m *merged) add(h record.Histogram) {
@@ -267,7 +278,11 @@ func (m *merged) add(h record.Histogram) {
 // quantile is the value of a response such as latency_p999, from the histogram latency.
 func (all histograms) quantile(k seriesKey) (float64, bool) {
 	name, digits, ok := strings.Cut(k.name, "_p")
-	m := all[seriesKey{name, k.labels}]
+	labels := k.labels
+	if of, first := strings.CutPrefix(name, record.FirstPrefix); first && labels == "" && all[seriesKey{of, firstCopy}] != nil {
+		name, labels = of, firstCopy
+	}
+	m := all[seriesKey{name, labels}]
 	if !ok || m == nil || m.sum == nil || len(digits) < 2 {
 		return 0, false
 	}

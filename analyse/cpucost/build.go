@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/analyse/stat"
 	"tare/record"
@@ -40,6 +41,9 @@ type Cell struct {
 // bytes. It returns false if there is no such response.
 func RateOf(responses []record.Response) (record.Response, bool) {
 	i := slices.IndexFunc(responses, func(r record.Response) bool {
+		if strings.HasPrefix(r.Name, record.FirstPrefix) {
+			return false // the CPU is that of all copies
+		}
 		return r.Unit == record.BytesPerSecond || r.Unit == record.PerSecond && r.Operation != ""
 	})
 	if i < 0 {

@@ -92,7 +92,8 @@ func (r *Reader) kind(s *record.Sample) (uint16, bool) {
 		}
 		k = uint16(len(r.kinds)) //nolint:gosec // bounded by maxKinds
 		r.index[at] = k
-		r.kinds = append(r.kinds, kind{s.Name, s.Labels.Get(record.LabelEndpoint), s.Labels.Get(record.LabelRole), s.Name == byGroup})
+		endpoint, _ := record.CopyOf(s.Labels.Get(record.LabelEndpoint)) // the work is that of all copies
+		r.kinds = append(r.kinds, kind{s.Name, endpoint, s.Labels.Get(record.LabelRole), s.Name == byGroup})
 	}
 	return k, true
 }

@@ -245,12 +245,12 @@ func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	for _, n := range k.study.Machines {
 		processors, memory = max(processors, n.Host.Threads), max(memory, n.Host.MemoryBytes)
 	}
-	r := k.resources(&spec.Want)
-	if asked := r.Requests.Cpu(); asked.MilliValue() > int64(processors)*1000 {
-		return fmt.Errorf("a request of %s cores: the largest node of the study has %d; a smaller cpu-limit, or %s: {cpu: ...} in a definition, fits", asked, processors, keyRequest)
+	r, pods := k.resources(&spec.Want), int64(spec.Beside+1)
+	if asked := r.Requests.Cpu(); asked.MilliValue()*pods > int64(processors)*1000 {
+		return fmt.Errorf("a request of %s cores%s: the largest node of the study has %d; a smaller cpu-limit, or %s: {cpu: ...} in a definition, fits", asked, times(pods), processors, keyRequest)
 	}
-	if asked := r.Requests.Memory(); asked.Value() > memory {
-		return fmt.Errorf("a request of %s memory: the largest node of the study has %s; a smaller memory-limit, or %s: {memory: ...} in a definition, fits", asked, param.FormatSize(memory), keyRequest)
+	if asked := r.Requests.Memory(); asked.Value()*pods > memory {
+		return fmt.Errorf("a request of %s memory%s: the largest node of the study has %s; a smaller memory-limit, or %s: {memory: ...} in a definition, fits", asked, times(pods), param.FormatSize(memory), keyRequest)
 	}
 	for _, of := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := r.Limits[of]
@@ -264,6 +264,14 @@ func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		}
 	}
 	return nil
+}
+
+// times says that a trial has several such pods.
+func times(pods int64) string {
+	if pods < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" for each of %d pods", pods)
 }
 
 // hint adds to the API server's refusal of a pod what would allow it.

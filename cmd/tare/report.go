@@ -151,7 +151,7 @@ func btoi(b bool) int {
 // responsesOf tells what the responses of a workload are.
 func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
 	params := paramsOf(cat)
-	return func(w study.Workload) []record.Response { return cat.Workloads[w.Kind].Responses(params(w)) }
+	return func(w study.Workload) []record.Response { return cat.Workloads[w.Kind].ResponsesOf(w, params(w)) }
 }
 
 // paramsOf tells the parameters of a workload, with those that the study leaves as

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"tare/host/freemem"
+	"tare/param"
 	"tare/sandbox"
 	"tare/volume"
 )
@@ -28,6 +30,9 @@ func (k *Hypervisor) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	if spec.Image == volume.HostRoot && o.rootfs == rootBlock {
 		return o.noDirectories("/")
 	}
+	if err := o.checkRoom(spec.Beside + 1); err != nil {
+		return err
+	}
 	if o.rootfs == rootVirtiofs {
 		if _, err := k.findVirtiofsd(ctx); err != nil {
 			return fmt.Errorf("%s = %s: %w", paramRootfs, rootVirtiofs, err)
@@ -37,6 +42,22 @@ func (k *Hypervisor) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		return nil
 	}
 	return k.kvmHere(ctx, q)
+}
+
+// checkRoom refuses several machines at once that the host's memory does not hold.
+func (o *options) checkRoom(machines int) error {
+	if machines < 2 {
+		return nil
+	}
+	available, err := freemem.Read()
+	if err != nil {
+		return fmt.Errorf("cannot tell how many machines this host's memory holds: %w", err)
+	}
+	if each := o.size.MemoryBoot + o.plug; each*int64(machines) > available {
+		return fmt.Errorf("%d machines with %s each do not fit into this host's available memory, which is %s; use fewer copies, or a smaller %s",
+			machines, param.FormatSize(each), param.FormatSize(available>>20<<20), paramMemory)
+	}
+	return nil
 }
 
 // chosen reads what a sandbox asks for, and finds the program that runs such a machine.

@@ -17,6 +17,7 @@ import (
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/vm/boot"
+	"tare/sizing"
 )
 
 func TestRoles(t *testing.T) {
@@ -304,5 +305,18 @@ func TestDoubts(t *testing.T) {
 		if got := (&instance{spec: spec, o: o}).Doubts(); (len(got) == 1) != c.want {
 			t.Errorf("limit %g on %d processors, max_vcpus %s: %+v", c.limit, c.host, c.bound, got)
 		}
+	}
+}
+
+// TestCheckRoom: several machines at once want the memory of all; one is tried as ever.
+func TestCheckRoom(t *testing.T) {
+	small, large := &options{size: sizing.Size{MemoryBoot: 1 << 10}}, &options{size: sizing.Size{MemoryBoot: 1 << 50}}
+	for _, err := range []error{small.checkRoom(64), large.checkRoom(1)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := large.checkRoom(2); err == nil || !strings.Contains(err.Error(), "2 machines with 1024TiB each do not fit") {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,111 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/param"
+	"tare/record"
+)
+
+const neighbours = `study: x
+compare: copies
+factors:
+  copies: [1, 2, 4]
+  sandbox: [process, runc]
+workloads:
+  stream: {kind: net, responses: [first_throughput, throughput]}
+  cpu: {}
+`
+
+func TestCopies(t *testing.T) {
+	s := mustParse(t, neighbours)
+	if s.Baseline != "1" || len(s.Strata) != 4 || len(s.Strata[0].Cells) != 3 {
+		t.Fatalf("baseline %s, %s", s.Baseline, outline(s))
+	}
+	// The first copy's figures are compared where the study names them.
+	if d := cmp.Diff([]string{"first_throughput", "throughput"}, s.WorkloadOf(0).Responses); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"events"}, s.WorkloadOf(3).Responses); d != "" {
+		t.Error(d)
+	}
+	if s.Strata[0].Better != record.Higher {
+		t.Errorf("better %q", s.Strata[0].Better)
+	}
+	got, err := s.Resolve(testCatalogue(), s.Strata[0].Cells[2])
+	if err != nil || got.Copies != 4 || !slices.Equal(got.Workload.Responses, []string{"first_throughput", "throughput"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	info := testCatalogue().Workloads["net"]
+	names := func(w Workload) (out []string) {
+		for _, r := range info.ResponsesOf(w, w.Params) {
+			out = append(out, r.Name)
+		}
+		return out
+	}
+	if all := names(s.WorkloadOf(0)); !slices.Contains(all, "first_messages") {
+		t.Errorf("%q", all)
+	}
+	alone := mustParse(t, "study: x\nfactors: {sandbox: [process, runc]}\nworkloads: {stream: {kind: net}}\n")
+	if all := names(alone.WorkloadOf(0)); slices.ContainsFunc(all, func(n string) bool { return strings.HasPrefix(n, record.FirstPrefix) }) {
+		t.Errorf("without the factor: %q", all)
+	}
+	if got, err := alone.Resolve(testCatalogue(), alone.Strata[0].Cells[0]); err != nil || got.Copies != 0 {
+		t.Errorf("without the factor: %d copies, %v", got.Copies, err)
+	}
+}
+
+// TestCopiesNested: some sandboxes have the factor, and others do not.
+func TestCopiesNested(t *testing.T) {
+	s := mustParse(t, strings.Replace(neighbours, "compare: copies", "apply: {copies: {sandbox: runc}}", 1))
+	if d := cmp.Diff([]string{"first_throughput", "throughput"}, s.Strata[0].Responses); d != "" {
+		t.Error(d)
+	}
+	for _, c := range s.Strata[0].Cells {
+		got, err := s.Resolve(testCatalogue(), c)
+		if _, has := c.Get(FactorCopies); err != nil || slices.Contains(got.Workload.Responses, "first_throughput") != has {
+			t.Errorf("%s: %q, %v", c, got.Workload.Responses, err)
+		}
+	}
+}
+
+func TestCopiesErrors(t *testing.T) {
+	cat := testCatalogue()
+	info := cat.Workloads["net"]
+	info.Copies = func(_ param.Values, n int) error {
+		if n > 2 {
+			return &param.ValueError{Param: FactorCopies, Err: fmt.Errorf("copies = %d: they would share /dev/sdb; name a device for each copy", n)}
+		}
+		return nil
+	}
+	cat.Workloads["net"] = info
+	launches := cat.Workloads["noop"]
+	launches.Launches = true
+	cat.Workloads["noop"] = launches
+	for _, tt := range []struct{ name, src, want string }{
+		{"what cannot be shared", neighbours, `t.yaml:4:18: workload "stream" is not possible: copies = 4: they would share /dev/sdb; name a device for each copy`},
+		{"no copies", strings.Replace(neighbours, "[1, 2, 4]", "[0, 1]", 1), `t.yaml:4:12: copies = 0 is out of range; write a value from 1 to 64`},
+		{"no such response", "study: x\nfactors: {sandbox: [process, runc]}\nworkloads: {stream: {kind: net, responses: [first_throughput]}}\n",
+			`t.yaml:3:45: workload "stream" has no response "first_throughput"; did you mean "throughput"?`},
+		{"no such workload", "study: x\nfactors: {sandbox: [process, runc], copies: [1, 2]}\nworkloads: {noop: {}}\n", `t.yaml:2:37: the factor "copies" applies to no cell; remove it, or change what it applies to`},
+	} {
+		_, err := Parse("t.yaml", []byte(tt.src), cat, nil)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v\nwant %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestRatioFigure: a ratio has a column for each level of its factor.
+func TestRatioFigure(t *testing.T) {
+	s := mustParse(t, neighbours+"tables:\n  curve: {figure: ratio of copies, response: first_throughput, rows: [sandbox]}\n")
+	want := []Figure{{Name: "curve", Kind: FigureRatio, Text: "ratio of copies", Response: "first_throughput", Of: "copies", Rows: []string{"sandbox"}, Columns: []string{"copies"}}}
+	if d := cmp.Diff(want, s.Figures); d != "" {
+		t.Error(d)
+	}
+}
