@@ -15,7 +15,8 @@ import (
 // requests in flight. Times are in seconds, sizes in bytes.
 type Disk struct {
 	Seed        uint64
-	Jobs, Depth int
+	Copies      int // of the load and its machine, on one device; 0 for one that is not named as the first
+	Jobs, Depth int // of each copy
 	Size        int
 	Write       bool
 	Sequential  bool
@@ -62,8 +63,8 @@ const (
 // Check names a figure that is out of bounds.
 func (d *Disk) Check() error {
 	switch {
-	case d.Jobs < 1 || d.Depth < 1 || d.Jobs > maxDiskFlight/d.Depth:
-		return fmt.Errorf("model: %d jobs with %d requests each; write 1 to %d in all", d.Jobs, d.Depth, maxDiskFlight)
+	case d.Jobs < 1 || d.Depth < 1 || d.Copies < 0 || d.Jobs > maxDiskFlight/d.Depth/max(1, d.Copies):
+		return fmt.Errorf("model: %d copies of %d jobs with %d requests each; write 1 to %d in all", max(1, d.Copies), d.Jobs, d.Depth, maxDiskFlight)
 	case d.Size < 1 || d.Size > 1<<30:
 		return fmt.Errorf("model: a request of %d bytes; write 1 to 1 GiB", d.Size)
 	case d.Machine && d.VCPUs < 1 || d.Threads < 0:
@@ -97,8 +98,9 @@ func RunDisk(d Disk) (*Result, error) {
 	all := noisy(d.Noise.Trial)
 	cost := func(s float64) int64 { return int64(s * 1e9 * all * noisy(d.Noise.Op)) }
 
-	job, helper, device := make([]int64, d.Jobs), make([]int64, max(1, d.Threads)), int64(0) // when each is free
-	began := make([]int64, d.Jobs*d.Depth)
+	copies, threads := max(1, d.Copies), max(1, d.Threads)
+	job, helper, device := make([]int64, copies*d.Jobs), make([]int64, copies*threads), int64(0) // when each is free
+	began := make([]int64, len(job)*d.Depth)
 	busy := make([]int64, len(helper))
 	var q events
 	for i := range began {
@@ -106,9 +108,9 @@ func RunDisk(d Disk) (*Result, error) {
 	}
 	submit, serve, wake, rate, took := d.costs()
 	skip, from, base := diskRequests/4+2*len(began), int64(0), make([]int64, len(helper))
-	var latencies []float64
+	var latencies, first []float64 // of all copies, and of the first
 	now := int64(0)
-	for len(latencies) < diskRequests {
+	for len(latencies) < diskRequests*copies {
 		e := q.pop()
 		now = e.at
 		j := int(e.a) / d.Depth
@@ -122,7 +124,7 @@ func RunDisk(d Disk) (*Result, error) {
 			}
 			q.push(job[j], next, e.a, 0)
 		case atThread: // a job stays on its vCPU, whose queue one thread serves
-			k := j % d.VCPUs % len(helper)
+			k := j/d.Jobs*threads + j%d.Jobs%d.VCPUs%threads
 			c := cost(serve)
 			helper[k], busy[k] = max(helper[k], now)+c, busy[k]+c
 			q.push(helper[k], atDevice, e.a, 0)
@@ -136,6 +138,9 @@ func RunDisk(d Disk) (*Result, error) {
 			}
 			if skip < 0 {
 				latencies = append(latencies, float64(now-began[e.a])*1e-9)
+				if j < d.Jobs {
+					first = append(first, latencies[len(latencies)-1])
+				}
 			}
 			q.push(now, atJob, e.a, 0)
 		}
@@ -143,7 +148,14 @@ func RunDisk(d Disk) (*Result, error) {
 	for i := range busy {
 		busy[i] -= base[i]
 	}
-	return d.result(latencies, from, now, busy), nil
+	res := d.result(latencies, from, now, busy)
+	if d.Copies > 0 {
+		for _, s := range d.responses(first, from, now) {
+			s.Name = record.FirstPrefix + s.Name
+			res.Reading.Samples = append(res.Reading.Samples, s)
+		}
+	}
+	return res, nil
 }
 
 // costs are those of a request: CPU of its job and of the thread that serves it, the time until
@@ -169,14 +181,10 @@ func (d *Disk) costs() (submit, serve, wake, rate, took float64) {
 
 // result has the responses of the workload fio.
 func (d *Disk) result(latencies []float64, from, to int64, busy []int64) *Result {
-	slices.Sort(latencies)
-	n, seconds := float64(len(latencies)), float64(to-from)*1e-9
+	seconds := float64(to-from) * 1e-9
 	res := &Result{Facts: map[string]string{"main." + record.FactAccelerator: Accelerator},
 		Measured: window.Span{From: time.Duration(from), To: time.Duration(to)}}
-	res.Reading.Value("iops", record.PerSecond, n/seconds)
-	res.Reading.Value("throughput", record.BytesPerSecond, n*float64(d.Size)/seconds)
-	res.Reading.Value("latency_p50", record.Second, latencies[len(latencies)/2])
-	res.Reading.Value("latency_p99", record.Second, latencies[len(latencies)*99/100])
+	res.Reading.Samples = d.responses(latencies, from, to)
 	if d.Machine {
 		role := record.RoleIOThread
 		if d.Threads == 0 {
@@ -192,4 +200,16 @@ func (d *Disk) result(latencies []float64, from, to int64, busy []int64) *Result
 		res.Reading.Value(record.ThreadBusiest, record.Cores, min(1, most), labels...)
 	}
 	return res
+}
+
+// responses are those of the requests that took so long.
+func (d *Disk) responses(latencies []float64, from, to int64) []record.Sample {
+	slices.Sort(latencies)
+	rate := float64(len(latencies)) / (float64(to-from) * 1e-9)
+	out := []record.Sample{record.NewValue("iops", record.PerSecond, rate), record.NewValue("throughput", record.BytesPerSecond, rate*float64(d.Size))}
+	if len(latencies) == 0 {
+		return out
+	}
+	return append(out, record.NewValue("latency_p50", record.Second, latencies[len(latencies)/2]),
+		record.NewValue("latency_p99", record.Second, latencies[len(latencies)*99/100]))
 }

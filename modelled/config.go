@@ -71,6 +71,9 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 	if p.isSentinel(cell) {
 		return c, res, notModelled("the sentinel, since a model does not drift")
 	}
+	if res.Copies > 1 && res.Workload.Kind != kindFio {
+		return c, res, notModelled("copies of %s at once: the model has copies of fio alone", res.Workload.Kind)
+	}
 	switch res.Workload.Kind {
 	case kindNet:
 		if res.Isolate == roleClient {

@@ -14,6 +14,7 @@ const kindFio = "fio"
 // disk is a cell of the workload fio in terms of the model.
 func disk(res study.Resolved) (model.Disk, error) {
 	d, v := model.DefaultDisk(), res.Params
+	d.Copies = res.Copies
 	d.Jobs, d.Depth, d.Size = v.Int("jobs"), v.Int("iodepth"), int(v.Size("bs"))
 	rw, random := strings.CutPrefix(v.Str("rw"), "rand")
 	d.Write, d.Sequential = rw == "write", !random

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/internal/window"
@@ -97,6 +98,15 @@ func (r part) trial(next plan.Next) (*record.Trial, record.Evidence) {
 	}
 	t.Facts[endpoint+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
 	maps.Copy(t.Facts, r.res.Traits.Facts(endpoint))
+	for _, name := range r.res.Workload.Responses { // of one copy, the first is all
+		if of, first := strings.CutPrefix(name, record.FirstPrefix); first && r.res.Copies == 1 {
+			if i := slices.IndexFunc(t.Samples, func(s record.Sample) bool { return s.Name == of && s.Labels == "" }); i >= 0 && r.res.Workload.Kind != kindFio {
+				s := t.Samples[i]
+				s.Name = name
+				t.Samples = append(t.Samples, s)
+			}
+		}
+	}
 	if next.Counting {
 		r.counted(t, endpoint)
 	}
