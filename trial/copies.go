@@ -14,7 +14,7 @@ import (
 )
 
 // A trial with copies has the roles of each one after the other, with names of their own
-// (workload.Copies). They pass one gate. docs/design/0035-copies.md.
+// (workload.Copies). They pass one gate. docs/design/0036-copies.md.
 
 // endsOf is how many roles a copy has.
 func endsOf(res *study.Resolved, roles []workload.Role) int { return len(roles) / max(1, res.Copies) }

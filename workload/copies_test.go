@@ -65,7 +65,7 @@ func TestCopiesOfDevices(t *testing.T) {
 		t.Error(d)
 	}
 	for n, want := range map[int]string{
-		3: "copies = 3: device = /dev/sdb:/dev/sdc:/dev/sdd:/dev/sde cannot be dealt out evenly; name a device for each copy, with : between them",
+		3: "copies = 3: 4 devices cannot be dealt out evenly: device = /dev/sdb:/dev/sdc:/dev/sdd:/dev/sde; name as many for each copy, with : between them",
 	} {
 		_, err := roles(t, "fio", n, v)
 		if at := (*param.ValueError)(nil); !errors.As(err, &at) || at.Param != "copies" || err.Error() != want {

@@ -20,8 +20,11 @@ func (fio) Deal(v param.Values, k, n int) (param.Values, error) {
 	if v.Str("target") == target.Device {
 		paths := strings.Split(v.Str("device"), ":")
 		each := len(paths) / n
+		if len(paths) == 1 {
+			return nil, bad("they would share %s; name a device for each copy, with : between them", v.Str("device"))
+		}
 		if each*n != len(paths) {
-			return nil, bad("device = %s cannot be dealt out evenly; name a device for each copy, with : between them", v.Str("device"))
+			return nil, bad("%d devices cannot be dealt out evenly: device = %s; name as many for each copy, with : between them", len(paths), v.Str("device"))
 		}
 		out["device"] = strings.Join(paths[(k-1)*each:k*each], ":")
 	}
