@@ -47,11 +47,14 @@ const (
 	LinkBacklog  = "link_backlog"  // gauge, bytes that wait in the port's queues
 	LinkDrops    = "link_drops"    // counter, packets dropped because a queue was full
 	// Series of the collector disk, each with LabelDevice: of the host's block devices.
-	LabelDevice = "device"
-	DeviceBusy  = "device_busy"  // counter, seconds in which it had at least one request (io_ticks)
-	DeviceQueue = "device_queue" // counter, seconds that its requests waited and were served, summed over requests
-	DeviceRead  = "device_read"  // counter, bytes
-	DeviceWrote = "device_wrote" // counter, bytes
+	LabelDevice     = "device"
+	DeviceBusy      = "device_busy"       // counter, seconds in which it had at least one request (io_ticks)
+	DeviceQueue     = "device_queue"      // counter, seconds that its requests waited and were served, summed over requests
+	DeviceRead      = "device_read"       // counter, bytes
+	DeviceWrote     = "device_wrote"      // counter, bytes
+	DeviceRequests  = "device_requests"   // counter, reads and writes that it completed
+	DeviceFlushes   = "device_flushes"    // counter, flushes of its cache that it completed
+	DeviceFlushTime = "device_flush_time" // counter, seconds that these took
 	// CollectorCPU is a series of every collector: counter, CPU seconds of its readings, up to
 	// the last reading. The label collector is the collector's name.
 	CollectorCPU = "collector_cpu"
@@ -61,6 +64,17 @@ const (
 	CgroupPeriods          = "cgroup_periods"
 	CgroupThrottledPeriods = "cgroup_throttled_periods"
 	CgroupThrottledTime    = "cgroup_throttled_time"
+	// Series of the collector cgroup for disks, with LabelEnd: bytes and requests that reached a disk,
+	// counters; and what a limit lets the group do a second, gauges.
+	CgroupIORead        = "cgroup_io_read"
+	CgroupIOWritten     = "cgroup_io_written"
+	CgroupIOReads       = "cgroup_io_reads"
+	CgroupIOWrites      = "cgroup_io_writes"
+	CgroupIOLimitRead   = "cgroup_io_limit_read"   // B/s
+	CgroupIOLimitWrite  = "cgroup_io_limit_write"  // B/s
+	CgroupIOLimitReads  = "cgroup_io_limit_reads"  // 1/s
+	CgroupIOLimitWrites = "cgroup_io_limit_writes" // 1/s
+	CgroupIOPressure    = "cgroup_io_pressure"     // counter, seconds in which some thread waited for a disk
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 

@@ -55,7 +55,7 @@ type Response struct {
 	Network bool `json:"network,omitempty"`
 
 	// Step says whose work the response times, if it is a part of the operation's time: the
-	// runtime's or the program's. It is "" for other responses.
+	// runtime's, the program's or the disk's. It is "" for other responses.
 	Step Step `json:"step,omitempty"`
 }
 
@@ -67,13 +67,14 @@ func (r Response) Shown() Unit {
 	return r.Unit
 }
 
-// Step says whose work a part of a launch is.
+// Step says whose work a part of an operation is.
 type Step string
 
-// Steps of a launch.
+// Steps of a launch, and of a load on files.
 const (
 	RuntimeStep Step = "runtime" // calls of the runtime: create, start, delete
 	ProgramStep Step = "program" // from the program's first instruction to its answer or its end
+	SyncStep    Step = "sync"    // waiting until what was written is on the disk: a part of the time, 0 to 1
 )
 
 // SampleType says how a sample develops in time, and so how it is reduced.

@@ -60,6 +60,7 @@ func v2(t *testing.T) *tree {
 	w := &tree{t: t, dir: t.TempDir()}
 	w.fill("unified", "tare/a", "v2-systemd", "cpu.stat", "cpu.max", "memory.current", "memory.peak", "memory.stat", "memory.events", "pids.current",
 		"cpu.pressure", "memory.pressure", "io.pressure", "io.stat")
+	w.fill("unified", "tare/a", "documented", "io.max")
 	return w
 }
 
@@ -69,7 +70,7 @@ func v1(t *testing.T) *tree {
 	w.fill("cpuacct", "tare/a", "v1/cpuacct", "cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpuacct.stat")
 	w.fill("memory", "tare/a", "v1/memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.stat", "memory.oom_control")
 	w.fill("pids", "tare/a", "v1/pids", "pids.current")
-	w.fill("blkio", "tare/a", "documented", "blkio.throttle.io_service_bytes_recursive")
+	w.fill("blkio", "tare/a", "documented", "blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive", "blkio.throttle.write_iops_device")
 	return w
 }
 
@@ -78,15 +79,15 @@ func server(*testing.T, int) []sandbox.LocalScope {
 }
 
 func TestContractV2(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t)}, Scopes: server})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t)}, Scopes: server, Partial: "there are limits of two kinds"})
 }
 
 func TestContractV1(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v1(t)}, Scopes: server, Partial: "version 1 has no pressure"})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v1(t)}, Scopes: server, Partial: "version 1 has no pressure, and there is one limit"})
 }
 
 func TestContractNotHeld(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t), held: 1}, Scopes: server})
+	collecttest.Run(t, collecttest.Subject{Collector: &Collector{paths: v2(t), held: 1}, Scopes: server, Partial: "there are limits of two kinds"})
 }
 
 // TestContractHere reads the host's root cgroup, the only one that a test finds
@@ -112,6 +113,8 @@ func TestFiguresV2(t *testing.T) {
 		"cgroup_oom_kills{end=server}": 1, "cgroup_tasks{end=server}": 2,
 		"cgroup_cpu_pressure{end=server}": 13.989872, "cgroup_memory_pressure{end=server}": 0.688999, "cgroup_io_pressure{end=server}": 0.11394,
 		"cgroup_io_read{end=server}": 1048576 + 4374528, "cgroup_io_written{end=server}": 4194304,
+		"cgroup_io_reads{end=server}": 16 + 70, "cgroup_io_writes{end=server}": 64,
+		"cgroup_io_limit_read{end=server}": 2097152, "cgroup_io_limit_writes{end=server}": 120,
 	}
 	got := collecttest.Figures(t, &Collector{paths: v2(t)}, server(t, 0)...)()
 	if d := cmp.Diff(want, got, approx); d != "" {
@@ -126,6 +129,7 @@ func TestFiguresV1(t *testing.T) {
 		"cgroup_memory{end=server}": 311296, "cgroup_memory_peak{end=server}": 2097152, "cgroup_memory_anon{end=server}": 0, "cgroup_memory_shmem{end=server}": 0,
 		"cgroup_oom_kills{end=server}": 0, "cgroup_tasks{end=server}": 0,
 		"cgroup_io_read{end=server}": 1459200, "cgroup_io_written{end=server}": 314773504,
+		"cgroup_io_reads{end=server}": 192, "cgroup_io_writes{end=server}": 353, "cgroup_io_limit_writes{end=server}": 90,
 	}
 	w := v1(t)
 	got := collecttest.Figures(t, &Collector{paths: w}, server(t, 0)...)()
@@ -229,9 +233,12 @@ func TestQuota(t *testing.T) {
 // TestDiskNotCounted: no line of a device is no figure; a first line starts the
 // series.
 func TestDiskNotCounted(t *testing.T) {
-	for _, v := range []struct{ controller, file, none, some string }{
-		{"blkio", "blkio.throttle.io_service_bytes_recursive", "Total 0\n", "8:16 Read 5\n8:16 Write 7\n8:16 Total 12\nTotal 12\n"},
-		{"unified", "io.stat", "", "8:16 rbytes=5 wbytes=7 rios=1 wios=1 dbytes=0 dios=0\n"},
+	for _, v := range []struct {
+		controller, file, none, some string
+		requests                     float64 // in the same file
+	}{
+		{"blkio", "blkio.throttle.io_service_bytes_recursive", "Total 0\n", "8:16 Read 5\n8:16 Write 7\n8:16 Total 12\nTotal 12\n", 0},
+		{"unified", "io.stat", "", "8:16 rbytes=5 wbytes=7 rios=1 wios=1 dbytes=0 dios=0\n", 1},
 	} {
 		w := &tree{t: t, dir: t.TempDir(), v1: v.controller != "unified"}
 		w.file("unified", "tare/a", "pids.current", "1\n")
@@ -241,6 +248,9 @@ func TestDiskNotCounted(t *testing.T) {
 			{"cgroup_tasks{end=server}": 1},
 			{"cgroup_tasks{end=server}": 1, "cgroup_io_read{end=server}": 5, "cgroup_io_written{end=server}": 7},
 		} {
+			if i == 1 && v.requests > 0 {
+				want["cgroup_io_reads{end=server}"], want["cgroup_io_writes{end=server}"] = v.requests, v.requests
+			}
 			if i == 1 {
 				w.file(v.controller, "tare/a", v.file, v.some)
 			}

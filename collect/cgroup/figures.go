@@ -109,18 +109,30 @@ func figures() []figure {
 			[]source{{"", "memory.pressure", outer, 1e-6, some, false, ""}}, false,
 		},
 		{
-			"cgroup_io_pressure", record.Second, record.Lower, record.Counter, "time in which some thread waited for a disk",
+			record.CgroupIOPressure, record.Second, record.Lower, record.Counter, "time in which some thread waited for a disk",
 			[]source{{"", "io.pressure", outer, 1e-6, some, false, ""}}, false,
 		},
-		{
-			"cgroup_io_read", record.Byte, record.Neither, record.Counter, "bytes read from disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Read "), true, ""}, {"", "io.stat", outer, 1, device("rbytes="), true, ""}}, false,
-		},
-		{
-			"cgroup_io_written", record.Byte, record.Neither, record.Counter, "bytes written to disks",
-			[]source{{"blkio", "blkio.throttle.io_service_bytes_recursive", outer, 1, device("Write "), true, ""}, {"", "io.stat", outer, 1, device("wbytes="), true, ""}}, false,
-		},
+		disks(record.CgroupIORead, record.Byte, "bytes read from disks", "io_service_bytes", "Read ", "rbytes="),
+		disks(record.CgroupIOWritten, record.Byte, "bytes written to disks", "io_service_bytes", "Write ", "wbytes="),
+		disks(record.CgroupIOReads, record.Count, "requests that read from disks", "io_serviced", "Read ", "rios="),
+		disks(record.CgroupIOWrites, record.Count, "requests that wrote to disks", "io_serviced", "Write ", "wios="),
+		limit(record.CgroupIOLimitRead, record.BytesPerSecond, "bytes a second that it may read from its most limited disk; no series without a limit", "read_bps_device", "rbps="),
+		limit(record.CgroupIOLimitWrite, record.BytesPerSecond, "bytes a second that it may write there", "write_bps_device", "wbps="),
+		limit(record.CgroupIOLimitReads, record.PerSecond, "requests a second that may read there", "read_iops_device", "riops="),
+		limit(record.CgroupIOLimitWrites, record.PerSecond, "requests a second that may write there", "write_iops_device", "wiops="),
 	}
+}
+
+// disks is a count of what reached disks.
+func disks(name string, u record.Unit, help, v1, field1, field2 string) figure {
+	return figure{name, u, record.Neither, record.Counter, help,
+		[]source{{"blkio", "blkio.throttle." + v1 + "_recursive", outer, 1, device(field1), true, ""}, {"", "io.stat", outer, 1, device(field2), true, ""}}, false}
+}
+
+// limit is what io.max, or version 1's blkio.throttle files, let a group do a second.
+func limit(name string, u record.Unit, help, v1, field2 string) figure {
+	return figure{name, u, record.Neither, record.Gauge, help,
+		[]source{{"blkio", "blkio.throttle." + v1, both, 1, lowest(""), true, ""}, {"", "io.max", both, 1, lowest(field2), true, ""}}, false}
 }
 
 // bare reads a file that is one number.
@@ -176,5 +188,28 @@ func device(field string) func([]byte) (uint64, bool) {
 			sum, found = sum+n, true
 		}
 		return sum, found
+	}
+}
+
+// lowest finds the lowest limit of any device: in io.max after the field's name, where max is no
+// limit, or in version 1's files as all that follows the device.
+//
+//	8:16 rbps=2097152 wbps=max riops=max wiops=120
+//	8:16 2097152
+func lowest(field string) func([]byte) (uint64, bool) {
+	name := []byte(" " + field)
+	return func(b []byte) (least uint64, found bool) {
+		for len(b) > 0 {
+			var line []byte
+			line, b = held.Line(b)
+			i := bytes.Index(line, name)
+			if i < 0 || bytes.IndexByte(line[:i], ':') < 0 {
+				continue
+			}
+			if n, _, ok := held.Uint(line[i+len(name):]); ok && (!found || n < least) {
+				least, found = n, true
+			}
+		}
+		return least, found
 	}
 }

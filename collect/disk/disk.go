@@ -44,7 +44,7 @@ func (*Collector) Name() string { return "disk" }
 
 // About is one sentence for `tare list`.
 func (*Collector) About() string {
-	return "the host's disks: time with a request, time of requests in the queue, bytes read and written (Documentation/admin-guide/iostats.rst)"
+	return "the host's disks: time with a request, time of requests in the queue, requests, flushes, bytes read and written (Documentation/admin-guide/iostats.rst)"
 }
 
 // Series describes what Read returns.
@@ -54,6 +54,9 @@ func (*Collector) Series() []record.Response {
 		{Name: record.DeviceQueue, Unit: record.Second, Better: record.Lower, Help: "time that its requests waited and were served, summed over requests, by device"},
 		{Name: record.DeviceRead, Unit: record.Byte, Better: record.Neither, Help: "bytes read, by device"},
 		{Name: record.DeviceWrote, Unit: record.Byte, Better: record.Neither, Help: "bytes written, by device"},
+		{Name: record.DeviceRequests, Unit: record.Count, Better: record.Neither, Help: "reads and writes completed, by device; device_queue divided by it is the time of a request"},
+		{Name: record.DeviceFlushes, Unit: record.Count, Better: record.Neither, Help: "flushes of its cache completed, by device (Linux 5.5)"},
+		{Name: record.DeviceFlushTime, Unit: record.Second, Better: record.Neither, Help: "time that these took, by device"},
 		metered.Series(),
 	}
 }

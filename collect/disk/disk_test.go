@@ -27,6 +27,7 @@ func TestFigures(t *testing.T) {
 	want := map[string]float64{
 		"device_busy{device=vda}": 93.564, "device_queue{device=vda}": 700.403,
 		"device_read{device=vda}": 56155050 * 512, "device_wrote{device=vda}": 34922424 * 512,
+		"device_requests{device=vda}": 667988 + 75905, "device_flushes{device=vda}": 8135, "device_flush_time{device=vda}": 0.752,
 	}
 	if d := cmp.Diff(want, collecttest.Figures(t, captured())()); d != "" {
 		t.Errorf("-want +got\n%s", d)

@@ -9,15 +9,24 @@ import (
 
 // figures are the fields of a line that are used. iostats.rst: times are unsigned ints,
 // which overflow after 49.7 days; sectors are unsigned longs.
-type figures struct{ read, wrote, busy, queue uint64 } // sectors; milliseconds
+type figures struct {
+	read, wrote, busy, queue uint64 // sectors; milliseconds
+	requests                 uint64 // reads and writes
+	flushes, flushTime       uint64 // milliseconds; 0 before Linux 5.5
+}
 
 // Indexes of the fields after the name.
 const (
-	fieldRead  = 2
-	fieldWrote = 6
-	fieldBusy  = 9
-	fieldQueue = 10
-	fields     = 11 // that every kernel since 2.6 has
+	fieldReads     = 0
+	fieldRead      = 2
+	fieldWrites    = 4
+	fieldWrote     = 6
+	fieldBusy      = 9
+	fieldQueue     = 10
+	fields         = 11 // that every kernel since 2.6 has
+	fieldFlushes   = 15
+	fieldFlushTime = 16
+	allFields      = 17
 )
 
 // sector is 512 bytes in this file, whatever the disk's sector size is.
@@ -42,12 +51,14 @@ func parse(line []byte) (name []byte, f figures, ok bool) {
 	if name, rest = rest[:end], rest[end:]; end == 0 {
 		return nil, f, false
 	}
-	for i := range fields {
+	for i := range allFields {
 		var n uint64
 		if n, rest, ok = held.Uint(rest); !ok {
-			return nil, f, false
+			return name, f, i >= fields
 		}
 		switch i {
+		case fieldReads, fieldWrites:
+			f.requests += n
 		case fieldRead:
 			f.read = n
 		case fieldWrote:
@@ -56,6 +67,10 @@ func parse(line []byte) (name []byte, f figures, ok bool) {
 			f.busy = n
 		case fieldQueue:
 			f.queue = n
+		case fieldFlushes:
+			f.flushes = n
+		case fieldFlushTime:
+			f.flushTime = n
 		}
 	}
 	return name, f, true
@@ -67,6 +82,9 @@ func (d *device) take(f figures) {
 	d.sum.wrote += rise(d.raw.wrote, f.wrote)
 	d.sum.busy += rise(d.raw.busy, f.busy)
 	d.sum.queue += rise(d.raw.queue, f.queue)
+	d.sum.requests += rise(d.raw.requests, f.requests)
+	d.sum.flushes += rise(d.raw.flushes, f.flushes)
+	d.sum.flushTime += rise(d.raw.flushTime, f.flushTime)
 	d.raw, d.seen = f, true
 }
 
@@ -90,5 +108,8 @@ func (d *device) samples(dst []record.Sample) []record.Sample {
 	add(record.DeviceQueue, record.Second, float64(d.sum.queue)/1e3)
 	add(record.DeviceRead, record.Byte, float64(d.sum.read)*sector)
 	add(record.DeviceWrote, record.Byte, float64(d.sum.wrote)*sector)
+	add(record.DeviceRequests, record.Count, float64(d.sum.requests))
+	add(record.DeviceFlushes, record.Count, float64(d.sum.flushes))
+	add(record.DeviceFlushTime, record.Second, float64(d.sum.flushTime)/1e3)
 	return dst
 }
