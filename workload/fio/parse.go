@@ -53,6 +53,15 @@ type job struct {
 	Error int        `json:"error"` // an errno
 	Read  *direction `json:"read"`
 	Write *direction `json:"write"`
+	Sync  syncs      `json:"sync"`
+}
+
+// syncs are the fsyncs of one job. Their mean is in nanoseconds.
+type syncs struct {
+	Lat struct {
+		N    int64   `json:"N"`
+		Mean float64 `json:"mean"`
+	} `json:"lat_ns"`
 }
 
 // direction is what one job did in one direction. Runtime is in milliseconds.
@@ -183,6 +192,26 @@ func sum(jobs []job, name string) (total, error) {
 		return t, errors.New("fio: all latency bins of " + name + " are empty")
 	}
 	return t, nil
+}
+
+// fsyncs returns the mean time of an fsync, in seconds, and the part of the jobs' time that they
+// took. They are no part of lat, which ends when the page cache has the data.
+func fsyncs(jobs []job) (mean, share float64, err error) {
+	var n, spent, ran float64
+	for i, j := range jobs {
+		if j.Sync.Lat.N < 0 || j.Sync.Lat.N > maxCount || !(j.Sync.Lat.Mean >= 0 && j.Sync.Lat.Mean <= float64(maxLatency)) {
+			return 0, 0, fmt.Errorf("fio: job %d (%s): %d fsyncs of %g ns are out of range", i+1, j.Name, j.Sync.Lat.N, j.Sync.Lat.Mean)
+		}
+		n += float64(j.Sync.Lat.N)
+		spent += float64(j.Sync.Lat.N) * j.Sync.Lat.Mean * 1e-9
+		if j.Write != nil {
+			ran += float64(j.Write.Runtime) / 1000
+		}
+	}
+	if n == 0 || !(ran > 0) {
+		return 0, 0, nil
+	}
+	return spent / n, min(1, spent/ran), nil
 }
 
 // add puts the bins into a histogram, and returns how many requests they have.

@@ -15,7 +15,7 @@ import (
 type section struct {
 	name             string // "" without a job file, and for its only section
 	rw, engine       string
-	jobs             int
+	jobs, fsync      int           // fsync: writes to one fsync; 0 without, and of a job file
 	warmup, duration time.Duration // duration 0: unknown, or not all sections run at the same time
 }
 
@@ -38,7 +38,7 @@ func (s section) random() bool { return strings.HasPrefix(s.rw, "rand") }
 // sections returns the sections of the values, or nil if the job file is refused.
 func sections(v param.Values) []section {
 	if v.Str("jobfile") == "" {
-		return []section{{rw: v.Str("rw"), engine: v.Str("engine"), jobs: v.Int("jobs"), warmup: v.Duration("warmup"), duration: v.Duration("duration")}}
+		return []section{{rw: v.Str("rw"), engine: v.Str("engine"), jobs: v.Int("jobs"), fsync: v.Int("fsync"), warmup: v.Duration("warmup"), duration: v.Duration("duration")}}
 	}
 	j, err := readJobs(v)
 	if err != nil {
@@ -84,9 +84,20 @@ func (fio) Responses(v param.Values) []record.Response {
 				}
 			}
 		}
+		if s.fsync > 0 {
+			out = append(out,
+				record.Response{Name: fsyncLatency, Unit: record.Second, Better: record.Lower, Help: "mean time of one fsync, which is no part of the time of a write"},
+				record.Response{Name: fsyncShare, Unit: record.Fraction, Better: record.Neither, Step: record.SyncStep, Help: "part of the jobs' time that they waited in fsync"})
+		}
 	}
 	return out
 }
+
+// Responses of a load with fsync.
+const (
+	fsyncLatency = "fsync_latency_mean"
+	fsyncShare   = "fsync_share"
+)
 
 type percentile struct {
 	name     string
@@ -200,6 +211,18 @@ func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v 
 	rd.Value("throughput"+s.suffix(), record.BytesPerSecond, throughput)
 	rd.Value("iops"+s.suffix(), record.PerSecond, iops)
 	rd.Samples = append(rd.Samples, latencies...)
+	if s.fsync > 0 {
+		mean, share, err := fsyncs(jobs)
+		if err != nil {
+			return err
+		}
+		if share > 0 {
+			rd.Value(fsyncLatency, record.Second, mean)
+			rd.Value(fsyncShare, record.Fraction, share)
+		} else {
+			rd.Warn("no-fsync", "fio did not report an fsync: it made fewer than %d writes in the measured time, or it is older than 3.13; make duration longer", s.fsync)
+		}
+	}
 	if len(logs) == 0 || s.duration == 0 {
 		return nil
 	}
