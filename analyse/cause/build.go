@@ -127,6 +127,7 @@ type operation struct {
 	time string // how long one takes
 	mid  string // the one in the middle
 	disk string // bytes a second, where they are a disk's
+	sync string // the part of the time in fsync
 
 	runtime, program []string // its steps, of a launch
 }
@@ -142,6 +143,8 @@ func operationOf(all []record.Response) operation {
 			o.runtime = append(o.runtime, r.Name)
 		case r.Step == record.ProgramStep:
 			o.program = append(o.program, r.Name)
+		case r.Step == record.SyncStep:
+			o.sync = r.Name
 		case r.Operation == "byte" && r.Unit == record.BytesPerSecond && bytes == "":
 			bytes = r.Name
 		case r.Operation == "" || r.Operation == "byte" || r.Operation == "run":
@@ -172,7 +175,7 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	for _, r := range []struct {
 		to   figure
 		name string
-	}{{fRate, ops.rate}, {fTime, ops.time}, {fMedian, ops.mid}, {fValue, first}} {
+	}{{fRate, ops.rate}, {fTime, ops.time}, {fMedian, ops.mid}, {fSync, ops.sync}, {fValue, first}} {
 		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
 			x[r.to] = v
 		}
@@ -187,7 +190,14 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 			}
 		}
 	}
-	if v, ok := t.Sample(ops.disk); ok && ops.disk != "" && v > 0 && !math.IsInf(v, 0) && !x.has(fDisk) {
+	v, ok := t.Sample(ops.disk)
+	if !ok || ops.disk == "" || !(v > 0) || math.IsInf(v, 0) {
+		return
+	}
+	if reached := x.or(fDisk, x[fDeviceBytes]); !math.IsNaN(reached) {
+		x[fMissed] = max(0, 1-reached/v)
+	}
+	if !x.has(fDisk) {
 		x[fDisk] = v
 		if x.has(fDeviceBytes) && x[fDeviceBytes] < 0.5*v {
 			x[fDisk] = 0
@@ -293,16 +303,15 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	if base, ok := f.baseStays(); ok {
 		f.natively = &base
 	}
-	f.low = b.lowest(i, j, e, fam, false)
+	f.low, f.high = b.beside(i, j, e, fam, false)
 	if f.polling = f.polls(); f.polling {
-		f.low = b.lowest(i, j, e, fam, true)
+		f.low, f.high = b.beside(i, j, e, fam, true)
 	}
 	return f
 }
 
-// lowest is the cell of the same treatment with the lowest load in the family.
-func (b *builder) lowest(i, j, e int, fam family, polling bool) *point {
-	var out *point
+// beside are the cells of the same treatment with the lowest and the highest load in the family.
+func (b *builder) beside(i, j, e int, fam family, polling bool) (low, high *point) {
 	for _, k := range fam.load {
 		if k == i {
 			continue
@@ -316,9 +325,12 @@ func (b *builder) lowest(i, j, e int, fam family, polling bool) *point {
 			g.base = b.read[k][z].endpoints[e].mid
 		}
 		p := point{load: g.inFlight(), added: g.added(), value: g.own.unit(), helper: g.own[fHelperCPU], busy: g.own[fHelperBusy]}
-		if out == nil || p.load < out.load {
-			out = &p
+		if low == nil || p.load < low.load {
+			low = &p
+		}
+		if high == nil || p.load > high.load {
+			high = &p
 		}
 	}
-	return out
+	return low, high
 }

@@ -28,7 +28,12 @@ const (
 	Steal        Name = "steal"        // a hypervisor below the host takes its processors away
 	SoftIRQ      Name = "softirq"      // one of the host's processors is full of interrupts
 	Link         Name = "link"         // the network link
-	Device       Name = "device"       // the disk
+	IOLimit      Name = "io-limit"     // the cgroup's limit of bytes or requests of a disk
+	Device       Name = "device"       // the disk is full: it does no more when more is asked of it
+	Depth        Name = "depth"        // too few requests are in flight: the disk would do more
+	Fsync        Name = "fsync"        // waiting until what was written is on the disk: the journal, the disk's cache
+	PageCache    Name = "page-cache"   // the requests of one side never reached a disk
+	Gofer        Name = "gofer"        // round trips to the process that opens and reads files for the sandbox
 	Path         Name = "path"         // a longer way: a constant added time, whatever the size
 	Saturation   Name = "saturation"   // a constant factor under load, and no thread is full: places in a queue
 	Imbalance    Name = "imbalance"    // one of the guest's processors takes the interrupts
@@ -40,7 +45,7 @@ const (
 
 // Names lists all of them, in the order in which they are shown.
 func Names() []Name {
-	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, Device, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
+	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, IOLimit, Device, Depth, Fsync, PageCache, Gofer, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
 }
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.

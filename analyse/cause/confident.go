@@ -64,6 +64,10 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 			return 0.8, ""
 		}
 		return 0.9, "" // a cause that costs as much natively, and is not full, goes undetected
+	case Depth:
+		if g, _ := f.gain(); math.IsNaN(g) {
+			return 0.8, "" // nothing shows what the disk does with more
+		}
 	case Path, Saturation:
 		if !f.own.has(fMedian) && !f.own.has(fRuntime) {
 			return 0.45, "no median latency was read, and few operations that take very long look the same"

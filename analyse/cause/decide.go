@@ -40,6 +40,12 @@ func decide(all []rule, f *facts) verdict {
 		return v.launch(f)
 	}
 	there := func(k Name) bool { return v.weights[k] >= limit[k] } // false of NaN
+	if there(PageCache) {                                          // two sides that do not do the same have no other cause to be found
+		return v.clear(PageCache, v.weights[PageCache], v.weights[PageCache]-apart)
+	}
+	if there(IOLimit) && !there(Quota) {
+		return v.clear(IOLimit, v.weights[IOLimit], v.weights[IOLimit]-limit[IOLimit])
+	}
 	if there(Quota) && f.besideQuota(v.weights[Interception]) {
 		return v.clear(Interception, v.weights[Interception], v.weights[Interception]/most-1)
 	}
@@ -75,6 +81,7 @@ func (v verdict) resource(all []rule, limit map[Name]float64, f *facts, beside b
 	}
 	one := slices.Contains(full, GuestOne)
 	full = slices.DeleteFunc(full, func(k Name) bool { return f.dearer(k, v.weights[k]) })
+	full = specific(full)
 	if len(full) > 0 && f.costs && f.stalls() {
 		v.why = whyStalls
 		return v.clear(Other, 1, 1)
@@ -87,6 +94,20 @@ func (v verdict) resource(all []rule, limit map[Name]float64, f *facts, beside b
 		return v.fullest(f, full)
 	}
 	return v.greatest(all, limit, f)
+}
+
+// specific leaves out what another cause explains better: a disk that has the requests of an fsync
+// is its doing, and an fsync that waits for a full thread is the thread's.
+func specific(full []Name) []Name {
+	for _, k := range full {
+		if k == Helper || k == Guest || k == GuestOne {
+			return slices.DeleteFunc(full, func(k Name) bool { return k == Fsync })
+		}
+	}
+	if slices.Contains(full, Fsync) {
+		return slices.DeleteFunc(full, func(k Name) bool { return k == Device || k == Depth })
+	}
+	return full
 }
 
 // or is the verdict where another cause may explain the cell as well.
@@ -197,8 +218,13 @@ func (f *facts) dearer(k Name, use float64) bool {
 		return linkUse(b) > use*1.1
 	case GuestOne:
 		return f.took() > 1.15 && f.moreWork()
+	case Depth:
+		return true // as few are in flight natively
 	case Device:
 		return deviceUse(b) > 0.9*use || diskPart(f) < 0.9*diskPart(b)
+	case Fsync: // natively it takes most of the time as well: what was added counts
+		added := f.own[fSync]*f.time() - f.base.or(fSync, 0)*b.time()
+		return added < most*(f.time()-b.time())
 	}
 	return false
 }
@@ -236,6 +262,9 @@ func (v verdict) fullest(f *facts, full []Name) verdict {
 	}
 	if w := v.weights[Interception]; f.costs && (top == GuestOne || top == Guest) && -math.Log(1-w) >= 0.5*math.Log(f.slower()) {
 		return v.clear(Interception, w, w)
+	}
+	if (top == Device || top == Depth) && slices.Contains(full, Device) && slices.Contains(full, Depth) {
+		return v.untold("the operations are in the disk, and the study has no cell that shows whether it does more with more in flight; add one with a higher iodepth", Device, Depth)
 	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
 		return v.untold("they are equally full", full...)
@@ -299,7 +328,7 @@ func (v verdict) unread(all []rule, f *facts) verdict {
 	var names []string
 	for i := range all {
 		r := &all[i]
-		if !r.full || r.kind == Link || r.kind == Device || r.kind == Steal || !math.IsNaN(v.weights[r.kind]) {
+		if !r.full || r.kind == Link || r.kind == Device || r.kind == Depth || r.kind == Steal || !math.IsNaN(v.weights[r.kind]) {
 			continue
 		}
 		for _, n := range r.needs {

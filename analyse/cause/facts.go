@@ -19,7 +19,7 @@ type facts struct {
 	polling   bool   // the helper's thread is busy whatever there is to do
 	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
 	from      difference
-	low       *point // the cell of the family with the lowest load; nil: this one, or none
+	low, high *point // the cells of the family with the lowest and the highest load; nil: none but this one
 }
 
 // Calls are the system calls of a workload and what the sandbox adds to one: package

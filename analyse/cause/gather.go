@@ -25,17 +25,18 @@ type endpointGathered struct {
 	busiest, wait      map[string]float64 // by role
 	periods, throttled float64
 	cpus               map[string]*processor
+	disk               map[string]float64 // what the cgroup did to disks, and may do, by the sample's name
 }
 
 // processor is one of a guest's.
 type processor struct{ all, idle, task, soft, steal, count float64 }
 
-type device struct{ busy, queue, bytes float64 }
+type device struct{ busy, queue, bytes, requests, flushes float64 }
 
 func (g *gathered) endpoint(name string) *endpointGathered {
 	e := g.endpoints[name]
 	if e == nil {
-		e = &endpointGathered{sheet: blank(), busiest: map[string]float64{}, wait: map[string]float64{}, cpus: map[string]*processor{}}
+		e = &endpointGathered{sheet: blank(), busiest: map[string]float64{}, wait: map[string]float64{}, disk: map[string]float64{}, cpus: map[string]*processor{}}
 		if g.endpoints == nil {
 			g.endpoints = map[string]*endpointGathered{}
 		}
@@ -55,7 +56,7 @@ func (g *gathered) take(k kind, v float64) {
 	case hostSoft:
 		g.soft = max(g.soft, v)
 		return
-	case deviceBusy, deviceQueue, deviceRead, deviceWrote:
+	case deviceBusy, deviceQueue, deviceRead, deviceWrote, deviceRequests, deviceFlushes:
 		g.device(k, v)
 		return
 	}
@@ -85,6 +86,11 @@ func (g *gathered) take(k kind, v float64) {
 		e.periods += v
 	case throttled:
 		e.throttled += v
+	case cgroupRead, cgroupWrote:
+		e.add(fDisk, v)
+		e.disk[k.what] += v
+	case cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites:
+		e.disk[k.what] += v
 	case guestCPU:
 		e.cpu(k.cpu).mode(k.mode, v)
 	case guestSoftIRQ:
@@ -107,8 +113,8 @@ func plainFigure(name string) (figure, bool) {
 		return fGuestReady, true
 	case systemCalls:
 		return fCalls, true
-	case cgroupRead, cgroupWrote:
-		return fDisk, true
+	case ioPressure:
+		return fIOPressure, true
 	case linkReceived:
 		return fLinkIn, true
 	case linkSent:
@@ -131,6 +137,9 @@ func (e *endpointGathered) cpuTime(role string, v float64) {
 		e.add(fVCPU, v)
 	case isHelper(role):
 		e.add(fHelperCPU, v)
+		if role == roleGofer {
+			e.add(fGofer, v)
+		}
 		if e.most == "" || v > e.mostCPU {
 			e.most, e.mostCPU = role, v
 		}
@@ -174,6 +183,10 @@ func (g *gathered) device(k kind, v float64) {
 		d.busy = v
 	case deviceQueue:
 		d.queue = v
+	case deviceRequests:
+		d.requests = v
+	case deviceFlushes:
+		d.flushes = v
 	default:
 		d.bytes += v
 	}
@@ -190,6 +203,7 @@ func (g *gathered) sheets(r *Reader) []endpointSheet {
 		if e.periods > 0 {
 			e.sheet[fThrottled] = min(1, e.throttled/e.periods)
 		}
+		e.limits()
 		g.machine(&e.sheet, ours)
 		if e.helper == "" { // results of an older tare have no single threads
 			e.helper = e.most
@@ -201,6 +215,15 @@ func (g *gathered) sheets(r *Reader) []endpointSheet {
 		out = append(out, x)
 	}
 	return out
+}
+
+// limits finds which limit of a disk is used most.
+func (e *endpointGathered) limits() {
+	for _, p := range [][2]string{{cgroupRead, limitRead}, {cgroupWrote, limitWrite}, {cgroupReads, limitReads}, {cgroupWrites, limitWrites}} {
+		if most := e.disk[p[1]]; most > 0 {
+			e.sheet[fIOLimit] = max(e.or(fIOLimit, 0), min(1, e.disk[p[0]]/most))
+		}
+	}
 }
 
 // threads finds the single thread of each kind that used most.
@@ -300,6 +323,10 @@ func (g *gathered) machine(s *sheet, ours float64) {
 	for _, name := range slices.Sorted(maps.Keys(g.devices)) {
 		if d := g.devices[name]; !(d.busy <= s.or(fDeviceBusy, -1)) {
 			s[fDeviceBusy], s[fDeviceQueue], s[fDeviceBytes] = d.busy, d.queue, d.bytes
+			s[fDeviceFlushes] = d.flushes
+			if d.requests > 0 {
+				s[fDeviceTime] = d.queue / d.requests
+			}
 		}
 	}
 }

@@ -74,6 +74,10 @@ func (v *verdict) parts(f *facts) (out map[Name]float64, total float64) {
 		}
 		out[GuestOne] += own.work / t
 		out[None] = own.left / t
+		if k := f.roomy(); k == Depth {
+			out[Depth] = out[Device]
+			delete(out, Device)
+		}
 		v.name(f, out)
 		return out, 1
 	}
@@ -107,6 +111,13 @@ func (v *verdict) parts(f *facts) (out map[Name]float64, total float64) {
 		out[Path], out[Saturation] = constant, all-constant
 	} else if all > 0 {
 		out[Path] = all
+	}
+	if trips := f.trips(); trips > 0 { // the gofer's own work is among the helpers'
+		work := f.own[fGofer] / f.own[fRate] / t
+		out[Gofer] = work + out[Path] + out[Saturation]
+		out[Helper] = max(0, out[Helper]-work)
+		delete(out, Path)
+		delete(out, Saturation)
 	}
 	v.name(f, out)
 	return out, added / t

@@ -7,7 +7,7 @@ import (
 )
 
 // Reader keeps of each trial what causes are told by: one sheet for each endpoint, of
-// 180 bytes, in place of up to a thousand labelled samples of a large guest. Results
+// 220 bytes, in place of up to a thousand labelled samples of a large guest. Results
 // of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
 // ready.
 type Reader struct {
@@ -103,7 +103,8 @@ func ours(name string) bool {
 	switch name {
 	case cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
 		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, hostSoft, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
-		deviceBusy, deviceQueue, deviceRead, deviceWrote, cgroupRead, cgroupWrote:
+		deviceBusy, deviceQueue, deviceRead, deviceWrote, deviceRequests, deviceFlushes,
+		cgroupRead, cgroupWrote, cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites, ioPressure:
 		return true
 	}
 	return false

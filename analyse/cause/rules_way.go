@@ -33,64 +33,6 @@ func linkUse(f *facts) float64 {
 	return min(1, u)
 }
 
-// deviceRule: a disk that always has a request, or requests that spend their time
-// in it. The disk is everybody's, so only that part of them counts which is the
-// workload's own by its bytes; operations that are less than a sector each are not
-// the disk's.
-// A disk serves several requests at once, so being never idle is not being full;
-// where most of the operations under way are in it, it is what they wait for.
-func deviceRule() rule {
-	return rule{kind: Device, limit: 0.6, full: true, needs: []string{"disk"},
-		weight: deviceUse,
-		shows: []gauge{
-			{name: "busiest device, share of the time with a request", unit: record.Fraction, limit: alwaysBusy, get: plain(fDeviceBusy), series: []string{record.DeviceBusy}},
-			{name: "requests in it", unit: record.Count, get: plain(fDeviceQueue), series: []string{record.DeviceQueue}},
-			{name: "its bytes that are the workload's", unit: record.Fraction, limit: 0.5, get: diskPart, series: []string{"cgroup_io_read", "cgroup_io_written"}},
-		}}
-}
-
-// alwaysBusy is the part of the time from which a disk always has a request.
-const alwaysBusy = 0.85
-
-func deviceUse(f *facts) float64 {
-	s := &f.own
-	if !s.has(fDeviceBusy, fDisk) {
-		return math.NaN()
-	}
-	if !ownDisk(s) {
-		return 0
-	}
-	n, own := f.inFlight(), diskPart(f)
-	if !(n >= 1) {
-		n = 1
-	}
-	part := min(1, own*s.or(fDeviceQueue, 0)/n)
-	if s[fDeviceBusy] > alwaysBusy && own >= 0.5 {
-		part = max(part, s[fDeviceBusy])
-	}
-	return part
-}
-
-// ownDisk says that the end's operations are the disk's: each has a sector of it at least.
-func ownDisk(s *sheet) bool {
-	if s.has(fRate) {
-		return s[fDisk] >= 512*s[fRate] // false of NaN
-	}
-	return s[fDisk] >= 0.5*s.or(fValue, 0)
-}
-
-// diskPart is the part of the busiest disk's bytes that the end read and wrote.
-func diskPart(f *facts) float64 {
-	s := &f.own
-	switch {
-	case !s.has(fDisk, fDeviceBytes):
-		return math.NaN()
-	case !(s[fDeviceBytes] > 0):
-		return 0
-	}
-	return min(1, s[fDisk]/s[fDeviceBytes])
-}
-
 // interceptionRule: system calls x what the sandbox adds to one, as a part of the
 // time of the operations that are under way.
 // The limit is about the third below which package structural calls a cost one of

@@ -64,9 +64,9 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 	}
 	because := fmt.Sprintf("the trials scatter: a cost of %.0f %% may hide in it", 100*math.Expm1(max(0, d.worse)+d.open))
 	switch {
-	case v.cause == None:
+	case v.cause == None || v.cause == Depth: // nothing that costs
 		if f.undecided && d.worse+d.open > math.Log(hiddenNone) {
-			return v.untold(because, None, Other)
+			return v.untold(because, v.cause, Other)
 		}
 	case v.cause == Unknown || v.cause == Untold || v.cause == Other:
 	case v.cycle && f.costs:
@@ -81,6 +81,7 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 		}
 	case v.cause == Host && f.baseFacts().waits() >= waitsToo*f.waits():
 		return v.or(Other, "the host is nearly as full beside the baseline, and the trials scatter")
+	case v.cause == Fsync, v.cause == PageCache, v.cause == IOLimit: // what was added is known, or nothing is natively
 	case v.cause == Quota: // the study sets it for both sides, so an equally full baseline says nothing about chance
 	case d.worse+d.open > math.Log(hidden):
 		for i := range all {

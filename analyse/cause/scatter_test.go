@@ -29,7 +29,7 @@ func TestDoubt(t *testing.T) {
 		{"a path, and more scatter", path, native(fMedian, 73e-6), true, difference{0.7, 0.8}, Untold},
 		{"one pair of trials", path, native(fMedian, 73e-6), true, difference{math.NaN(), math.NaN()}, Path},
 	} {
-		f := facts{own: c.own, base: c.base, load: math.NaN(), low: &point{load: 1, added: 78e-6}, costs: c.costs, undecided: !c.costs, from: c.from}
+		f := facts{own: c.own, base: c.base, load: math.NaN(), low: &point{load: 1, added: 78e-6, value: 4e4}, costs: c.costs, undecided: !c.costs, from: c.from}
 		v := decide(rules(), &f)
 		if got := v.doubt(rules(), &f); got.cause != c.want || c.want == Untold && (got.among[0] != v.cause || got.because == "") {
 			t.Errorf("%s: %s %v, want %s (%s)", c.name, got.cause, got.among, c.want, v.cause)

@@ -50,6 +50,13 @@ const (
 	fDeviceQueue                 // requests in it
 	fDeviceBytes                 // B/s, whoever's they are
 	fDisk                        // B/s that the end itself read from disks and wrote to them
+	fDeviceTime                  // s of a request in it
+	fDeviceFlushes               // flushes of its cache a second
+	fIOLimit                     // part of the cgroup's limit of a disk that is used, of the one that is used most
+	fIOPressure                  // part of the time in which a thread of the end waited for a disk
+	fMissed                      // part of the bytes of a disk benchmark that no disk had
+	fSync                        // part of the operations' time that is spent in fsync
+	fGofer                       // CPU of the gofer
 	fCalls                       // system calls a second
 	fOther                       // the busiest workload thread of the endpoints that are not sandboxed
 	fRate                        // operations a second

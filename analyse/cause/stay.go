@@ -72,8 +72,9 @@ func (f *facts) stays() (out stays, ok bool) {
 	if s.has(fHostSoft) {
 		out.at[SoftIRQ] = stay(s[fHostSoft]/rate, s[fHostSoft], n, 1)
 	}
+	out.at[Fsync] = s.or(fSync, 0) * t
 	if own := diskPart(f); own > 0 && ownDisk(s) {
-		out.at[Device] = own * s.or(fDeviceQueue, 0) / rate
+		out.at[Device] = max(0, own*s.or(fDeviceQueue, 0)/rate-out.at[Fsync]) // its requests are in the disk
 	}
 	out.peer = stay(s.or(fOther, 0)/rate, s.or(fOther, 0), n, 1)
 	out.left = t - out.work

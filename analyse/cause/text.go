@@ -26,6 +26,10 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 			return fmt.Sprintf("The workload's own processor time: it is %s of an operation's time, and nothing is full.", pct(w))
 		case Link:
 			return fmt.Sprintf("The link: %s of an operation's time is spent on it.", pct(w))
+		case Device:
+			return fmt.Sprintf("The disk: %s of an operation's time is spent in it.", pct(w))
+		case Fsync:
+			return fmt.Sprintf("Waiting in fsync: %s of an operation's time.", pct(w))
 		}
 	}
 	switch out.Cause {
@@ -60,6 +64,16 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return fmt.Sprintf("The link: %s of its rate is used.", pct(w))
 	case Device:
 		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes belong to the workload.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
+	case IOLimit:
+		return fmt.Sprintf("The cgroup's limit of disk traffic: %s of it is used.", pct(own[fIOLimit]))
+	case Depth:
+		return fmt.Sprintf("Too few requests in flight (%.3g): %s of an operation's time is spent in the disk%s.", f.inFlight(), pct(w), f.wouldDo())
+	case Fsync:
+		return fmt.Sprintf("The fsyncs: operations wait in them for %s of the time%s.", pct(own.or(fSync, w)), f.flushed())
+	case PageCache:
+		return fmt.Sprintf("The page cache: %s of the workload's bytes reached no disk, and %s of the baseline's, so the two do not read and write the same thing.", pct(own[fMissed]), pct(f.base[fMissed]))
+	case Gofer:
+		return fmt.Sprintf("Round trips to the gofer: with the wake-ups, they take %s of an operation's time, and the gofer uses %.3g cores.", pct(f.trips()), own.or(fGofer, 0))
 	case Path:
 		return fmt.Sprintf("Every round trip has a fixed extra delay of %s (%s of an operation's time), in which nothing is busy.", duration(f.added()), pct(w))
 	case Saturation:
@@ -87,6 +101,25 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
 	}
 	return "The cause is not known. Missing:  " + out.Missing + "."
+}
+
+// wouldDo says what the disk does with more in flight, where a cell of the family shows it.
+func (f *facts) wouldDo() string {
+	switch gain, more := f.gain(); {
+	case gain >= 1:
+		return fmt.Sprintf(", which does %.3g times as much with %.3g times as many", gain, more)
+	case f.slowed() > 0:
+		return ", as long as with the fewest in flight"
+	}
+	return ""
+}
+
+// flushed says how often the disk's cache was flushed meanwhile, where that was read.
+func (f *facts) flushed() string {
+	if n := f.own.or(fDeviceFlushes, 0); n >= 1 {
+		return fmt.Sprintf(", and the disk's cache is flushed %.3g times a second", n)
+	}
+	return ""
 }
 
 // elseText says what is known about a cause that has no name.
