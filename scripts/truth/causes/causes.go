@@ -163,6 +163,9 @@ func judged(d drawn) Case {
 				loads = append(loads, n)
 			}
 		}
+		if d.world.disk && r.IntN(2) == 0 {
+			loads = append(loads, 4*d.world.n)
+		}
 	}
 	seq := 0
 	priced := d.plant.cause == "interception" || d.plant.name == "interception" || r.IntN(5) > 0
@@ -229,8 +232,12 @@ func responses(w *world) []record.Response {
 	middle := record.Response{Name: "latency_p50", Unit: record.Second, Better: record.Lower, Operation: "request"}
 	switch {
 	case w.disk:
-		return []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, mean, middle,
+		all := []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, mean, middle,
 			{Name: "bandwidth", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
+		if w.syncs > 0 {
+			all = append(all, record.Response{Name: "fsync_share", Unit: record.Fraction, Step: record.SyncStep})
+		}
+		return all
 	case w.stream:
 		return []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
 	}

@@ -44,6 +44,17 @@ func disk(places ...string) func(*rand.Rand) world {
 	}
 }
 
+// disk1 has few requests in flight, which spend most of their time in a disk with room.
+func disk1() func(*rand.Rand) world {
+	return func(r *rand.Rand) world {
+		w := disk(vm, container)(r)
+		w.n = 1 + r.IntN(4)
+		w.threads, w.helpers = w.n, w.n
+		w.device = spread(r, 120e-6, 1.7)
+		return w
+	}
+}
+
 // plants returns the named and the foreign causes.
 func plants() []plant {
 	return slices.Concat(named(), crowds(), foreigners())
@@ -87,6 +98,28 @@ func named() []plant {
 			w.device, w.peer = 1e-6, spread(r, 60e-6, 2)
 			return w
 		}, put: func(w *world, x float64) { w.device *= x }, lo: 0.1, hi: 1e4},
+		{name: "depth", draw: disk1(), put: none},
+		{name: "io-limit", draw: disk(vm, container), put: func(w *world, x float64) { w.limit = 0; w.limit = w.solve(w.n).rate / x }, lo: 0.9, hi: 3},
+		{name: "fsync", draw: func(r *rand.Rand) world {
+			w := disk(vm, container)(r)
+			w.n = 1 + r.IntN(4)
+			w.threads, w.helpers = w.n, w.n
+			w.device = spread(r, 40e-6, 2)
+			w.syncs = w.device * (2 + 20*r.Float64())
+			w.sync = w.syncs
+			return w
+		}, put: func(w *world, x float64) { w.sync = w.syncs + x }, lo: 1e-8, hi: 1},
+		{name: "page-cache", draw: func(r *rand.Rand) world {
+			w := disk(vm, container, sentry)(r)
+			w.cached = r.IntN(2) == 0
+			w.cachedNatively = !w.cached
+			return w
+		}, put: none},
+		{name: "gofer", draw: func(r *rand.Rand) world {
+			w := net(sentry, 1, 4)(r)
+			w.gofer = 0.2 + 0.5*r.Float64()
+			return w
+		}, put: func(w *world, x float64) { w.trip = x }, lo: 1e-8, hi: 1},
 		{name: "path", draw: net(vm, 1, 4), put: func(w *world, x float64) { w.path += x }, lo: 1e-8, hi: 1},
 		{name: "saturation", draw: func(r *rand.Rand) world {
 			w := net(vm, 8, 32)(r)
@@ -176,6 +209,12 @@ func draw(seed uint64, all []plant, lo, hi float64, band Band) drawn {
 		d := drawn{plant: p, world: p.draw(r), left: lo + (hi-lo)*r.Float64(), seed: seed, noise: band.Draw(r), blocks: 2 + r.IntN(7), family: r.IntN(5) > 0, median: r.IntN(5) > 0}
 		if p.hi == 0 { // nothing is planted: the other end is slow
 			d.left = 1
+			if p.name != "none" {
+				if p.name == "page-cache" || d.excess(p) {
+					return d
+				}
+				continue
+			}
 			d.world.peer = max(d.world.peer, 40*d.world.work*float64(d.world.n))
 			d.world.peer += 30 / d.world.solve(d.world.n).rate
 			return d
@@ -225,7 +264,7 @@ func saturate(d *drawn) bool {
 // not the cause, serve side by side with few operations, so their time is scaled. False
 // where that is not possible.
 func (d *drawn) excess(p plant) bool {
-	own := []string{"link", "busy host and a link", "guest-one", "device", "none"} // the native path has it too, or has room instead
+	own := []string{"link", "busy host and a link", "guest-one", "device", "depth", "none"} // the native path has it too, or has room instead
 	least := math.Pow(d.left, 0.25)
 	if slices.Contains(own, p.name) {
 		least = 0.985
@@ -251,6 +290,14 @@ func undo(w *world, p plant) {
 		w.quota = 0
 	case "path", "busy host and a path", "busy host and a long path":
 		w.path = 0
+	case "fsync":
+		w.sync = w.syncs
+	case "gofer":
+		w.trip = 0
+	case "io-limit":
+		w.limit = 0
+	case "page-cache":
+		w.cached, w.cachedNatively = false, false
 	case "host", "steal":
 		w.wait, w.steal = 0, 0
 	case "interception", "busy host and interception":

@@ -67,6 +67,9 @@ func (o *out) responses(w *world, x figures) {
 	case w.disk:
 		exact("iops", x.rate)
 		exact("bandwidth", x.rate*w.bytes)
+		if w.sync > 0 {
+			exact("fsync_share", min(1, w.sync/x.time*math.Exp(0.01*o.r.NormFloat64())))
+		}
 	case w.stream:
 		exact("throughput", x.rate*w.bytes)
 		return
@@ -113,6 +116,10 @@ func (o *out) processors(w *world, x figures, n int) {
 			busiest = min(1, helpers/float64(w.helpers))
 		}
 		o.role(w.role, helpers, busiest, waits*helpers, waits)
+	}
+	if trips := x.rate * w.trip * w.gofer; trips > 0 {
+		o.role("gofer", trips, min(1, trips), 0, 0)
+		helpers += trips
 	}
 	all := tasks + helpers
 	if w.place == vm {
@@ -215,10 +222,19 @@ func (o *out) devices(w *world, x figures, n int) {
 		if float64(w.lanes) < float64(n) && x.rate*w.device/float64(w.lanes) > 0.95 {
 			busy = 0.99
 		}
+		reached := x.rate
+		if w.cached {
+			reached, queue, busy = 0.01*x.rate*o.r.Float64(), 0.01, 0.01
+		}
 		o.say("device_busy_rate", min(1, busy), d...)
 		o.say("device_queue_rate", queue, d...)
-		o.say("device_read_rate", x.rate*w.bytes*(1+3*w.neighbour), d...)
-		o.end("cgroup_io_read_rate", x.rate*w.bytes)
+		o.say("device_requests_rate", reached*(1+3*w.neighbour), d...)
+		o.say("device_read_rate", reached*w.bytes*(1+3*w.neighbour), d...)
+		o.end("cgroup_io_read_rate", reached*w.bytes)
+		o.end("cgroup_io_reads_rate", reached)
+		if w.limit > 0 {
+			o.end("cgroup_io_limit_reads_mean", w.limit)
+		}
 	}
 }
 

@@ -29,6 +29,11 @@ type world struct {
 	device         float64 // s of an operation in the disk
 	lanes          int     // requests that the disk serves at once
 	path           float64 // delay of the sandbox
+	sync, syncs    float64 // s of an operation in fsync; of which this is there natively
+	trip, gofer    float64 // s of an operation in round trips to the gofer; the part of them that is its CPU
+	limit          float64 // operations a second that the cgroup may do on disks; 0: any
+	cached         bool    // requests end in memory
+	cachedNatively bool
 	peer           float64 // delay of the other end
 	peerCPU        float64 // of its one thread
 	calls          float64 // system calls of an operation
@@ -106,6 +111,7 @@ func (w world) native() world {
 		w.wait, w.steal = w.wait/4, w.steal/4 // what fills the host is mostly the sandbox's own need of it
 	}
 	w.cpus, w.queues = w.host, w.host/2
+	w.sync, w.trip, w.limit, w.cached = w.syncs, 0, 0, w.cachedNatively
 	return w
 }
 
@@ -126,7 +132,7 @@ func (w *world) solve(n int) figures {
 	work, soft, helper := w.cost()
 	slow := 1 / (1 - w.wait) / (1 - w.steal)
 	outside := w.peer
-	inside := []station{{w.path, 0}, {w.hostSoft * slow, 1}, {w.lock * w.inflation * slow, 1}}
+	inside := []station{{w.path + w.sync + w.trip, 0}, {w.hostSoft * slow, 1}, {w.lock * w.inflation * slow, 1}}
 	if w.helper > 0 {
 		inside = append(inside, station{helper * slow, w.helpers})
 	} else {
@@ -141,7 +147,7 @@ func (w *world) solve(n int) figures {
 	if w.link > 0 {
 		inside = append(inside, station{w.bytes / w.link, 1}, station{w.bytes / w.link, 1})
 	}
-	if w.device > 0 {
+	if w.device > 0 && !w.cached {
 		inside = append(inside, station{w.device / (1 - w.neighbour), w.lanes})
 	}
 	if w.peerCPU > 0 {
@@ -152,6 +158,10 @@ func (w *world) solve(n int) figures {
 		f.rate, f.time = limited(n, w.slots, inside, max(outside, 1e-7), w.c2)
 	} else {
 		f.rate, f.time = closed(n, append(inside, station{outside, 0}), w.c2)
+	}
+	if w.limit > 0 && f.rate > w.limit {
+		f.time *= f.rate / w.limit
+		f.rate = w.limit
 	}
 	if w.quota > 0 {
 		used := f.rate * (work + soft + helper)
