@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,25 +242,38 @@ func given(v volume.Volume) error {
 		return fmt.Errorf("%s is not a block device; name one, such as /dev/sdb", v.Device)
 	}
 	f, err := os.OpenFile(v.Device, os.O_RDWR|unix.O_EXCL, 0)
-	if errors.Is(err, unix.EBUSY) {
+	switch {
+	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("%s is in use: it is mounted, or part of another device; unmount it, or name another", v.Device)
-	}
-	if err != nil {
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
+		return readOnlyDevice(v.Device)
+	case err != nil:
 		return err
 	}
 	size, err := f.Seek(0, io.SeekEnd)
-	if err = errors.Join(err, f.Close()); err != nil {
+	fixed, roErr := unix.IoctlGetInt(int(f.Fd()), unix.BLKROGET) // open(2) lets it be opened for writing all the same
+	if err = errors.Join(err, roErr, f.Close()); err != nil {
 		return err
 	}
-	if size < v.Size {
+	switch {
+	case fixed != 0:
+		return readOnlyDevice(v.Device)
+	case size == 0:
+		return fmt.Errorf("%s has no disk behind it; attach one, or name another device", v.Device)
+	case size < v.Size:
 		return fmt.Errorf("%s has %s, and the workload needs %s; set a smaller size, or name another device", v.Device, param.FormatSize(size), param.FormatSize(v.Size))
 	}
-	return empty(v.Device)
+	return free(v.Device, v.Overwrite)
 }
 
-// empty refuses a device with a file system, a partition table or the like, as blkid(8) finds
-// them: it exits with 2 if it finds nothing.
-func empty(device string) error {
+func readOnlyDevice(path string) error {
+	return fmt.Errorf("%s is read-only; make it writable (blockdev --setrw), or name another device", path)
+}
+
+// free refuses a device with a file system, a partition table or the like, as blkid(8) finds
+// them: it exits with 2 if it finds nothing. A user who wants to lose them says which they are, so that
+// a device's name that is wrong, or that another disk has since, is refused.
+func free(device, overwrite string) error {
 	blkid, ok := rootfs.Lookup("blkid")
 	if !ok {
 		return fmt.Errorf("cannot tell whether %s holds data: this host has no blkid; apt-get install util-linux", device)
@@ -267,13 +281,30 @@ func empty(device string) error {
 	out, err := exec.Command(blkid, "--probe", "--output", "export", device).Output() //nolint:gosec // the user's own device
 	var exit *exec.ExitError
 	switch {
+	case err == nil && overwrite != "" && holds(string(out)) == overwrite:
+		return nil
+	case err == nil && overwrite != "":
+		return fmt.Errorf("%s holds %q, and overwrite = %q names something else; look what is on the device, and name another one if it is not the one that you mean",
+			device, holds(string(out)), overwrite)
 	case err == nil:
-		return fmt.Errorf("%s holds data (%s); if you can lose them, run `wipefs --all %s` first, or name another device",
-			device, strings.Join(strings.Fields(string(out)), " "), device)
+		return fmt.Errorf("%s holds data (%s); if you can lose them, add overwrite: %q to the workload, or name another device",
+			device, strings.Join(strings.Fields(string(out)), " "), holds(string(out)))
 	case errors.As(err, &exit) && exit.ExitCode() == 2:
 		return nil
 	}
 	return fmt.Errorf("cannot tell whether %s holds data: blkid: %w", device, err)
+}
+
+// holds names what is on a device, from blkid's lines KEY=VALUE: its kind, and the identity that no
+// other has.
+func holds(export string) string {
+	found := map[string]string{}
+	for line := range strings.Lines(export) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		found[key] = value
+	}
+	kind := cmp.Or(found["TYPE"], found["PTTYPE"], "unknown data")
+	return strings.TrimSpace(kind + " " + cmp.Or(found["UUID"], found["PTUUID"], found["LABEL"]))
 }
 
 // mostRetired is how many networks of sandboxes that are gone a trial keeps: the kernel takes

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,6 +95,22 @@ func TestPrepareAndRelease(t *testing.T) {
 	}
 }
 
+// readOnly makes a device read-only, or writable again: BLKROSET, blockdev(8).
+func readOnly(t *testing.T, device string, on bool) {
+	t.Helper()
+	f, err := os.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if on {
+		n = 1
+	}
+	if err := errors.Join(unix.IoctlSetPointerInt(int(f.Fd()), unix.BLKROSET, n), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestGivenDevice: a device that holds something, or is in use, is refused before anything of it
 // is lost.
 func TestGivenDevice(t *testing.T) {
@@ -118,6 +135,19 @@ func TestGivenDevice(t *testing.T) {
 	}
 	disk := volume.Volume{Mode: volume.Block, Device: d.Path}
 	refused(disk, "holds data (DEVNAME="+d.Path)
+	told := disk
+	told.Overwrite = "ext4 00000000-0000-0000-0000-000000000000"
+	refused(told, "names something else; look what is on the device")
+	out, err := exec.Command("blkid", "--probe", "--match-tag", "UUID", "--output", "value", d.Path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told.Overwrite = "ext4 " + strings.TrimSpace(string(out))
+	refused(told, "")
+	refused(disk, "add overwrite: \""+told.Overwrite+"\" to the workload")
+	readOnly(t, d.Path, true)
+	refused(told, "is read-only; make it writable")
+	readOnly(t, d.Path, false)
 	refused(volume.Volume{Device: d.Path}, "use it as a block volume")
 	refused(volume.Volume{Mode: volume.Block, Device: file}, "is not a block device")
 	refused(volume.Volume{Mode: volume.Block, Device: "/dev/nothing"}, "there is no device /dev/nothing")

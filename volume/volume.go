@@ -11,6 +11,9 @@ type Volume struct {
 	Medium Medium
 	Size   int64  // bytes; of a Block volume or an Image
 	Device string // path of the given device, of the medium Device
+	// Overwrite is what the given device may hold although it is lost, as its refusal names it: its kind
+	// and its identity, such as ext4 0b7d-42aa; "": nothing.
+	Overwrite string
 
 	// Of the medium Bind:
 	Host     string // the user's directory, an absolute path on the host

@@ -78,8 +78,12 @@ func volumes(v param.Values) []volume.Volume {
 	switch v.Str("target") {
 	case target.Device:
 		var out []volume.Volume
+		lose := strings.Split(v.Str("overwrite"), ":")
 		for i, path := range strings.Split(v.Str("device"), ":") {
 			x := target.Volumes(target.Device, deviceSize(v), path)[0]
+			if i < len(lose) {
+				x.Overwrite = strings.TrimSpace(lose[i])
+			}
 			if i > 0 {
 				x.Name += strconv.Itoa(i + 1)
 			}

@@ -52,6 +52,7 @@ func (fio) Params() []param.Param {
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
 		target.Param("the files are", "; block, no files but a block device on the disk; device, the block device that the parameter device names", append(target.Files(), target.Block, target.Device)...),
 		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb, or several with : between them; what they hold is lost"},
+		{Name: "overwrite", Type: param.String, Default: "", Help: "what the device holds and may lose, as its refusal names it, such as ext4 0b7d42aa-...; of several devices with : between them; without it, a device that holds anything is refused"},
 		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Help: "percent of the target's free space that all jobs' files have together, in the place of size; 0: as size says"},
 		{Name: "prepare", Type: param.String, Valid: checkPrepare, Help: "steps before the load: trim (a device), fill (write all of it), precondition (overwrite at random until the rate is steady)"},
 		{Name: "jobfile", Type: param.File, Help: "a job file of fio, run in the place of rw, bs, jobs and the like, which it can have as ${RW}, ${BS}, ${JOBS}"},
@@ -139,6 +140,10 @@ func checkTarget(v param.Values) error {
 	switch {
 	case (v.Str("target") == target.Device) != (v.Str("device") != ""):
 		return errors.New("target = device and device = /dev/NAME need each other; write both, or neither")
+	case v.Str("overwrite") != "" && v.Str("device") == "":
+		return errors.New("overwrite has no effect without a device; write target: device and device: /dev/NAME, or remove it")
+	case v.Str("overwrite") != "" && strings.Count(v.Str("overwrite"), ":") != strings.Count(v.Str("device"), ":"):
+		return fmt.Errorf("overwrite = %s and device = %s do not have the same number of parts; write one for each device, empty for one that holds nothing", v.Str("overwrite"), v.Str("device"))
 	case v.Str("device") == "":
 		return nil
 	}
