@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"tare/internal/window"
@@ -34,6 +35,13 @@ type Disk struct {
 	Awake  float64 // the same of the main loop
 	Device Device
 	Noise  Noise
+
+	Fsync   float64 // until what a write wrote is on the disk, after its own time; 0: nothing waits for that
+	Limit   float64 // requests a second that the control group may do; 0: any number
+	Cached  float64 // time of a request that the page cache answers, without the device; 0: none is
+	Trip    float64 // round trip of a request to a process that opens and reads files for the sandbox
+	TripCPU float64 // of that process, within Trip
+	Host    int     // processors of the host
 }
 
 // Device is a disk.
@@ -51,7 +59,7 @@ func DefaultDisk() Disk {
 	return Disk{Seed: 1, Jobs: 1, Depth: 1, Size: 4096, Machine: true, VCPUs: 16,
 		Submit: 2e-6, Guest: 3e-6, Serve: 5e-6, Share: 0.145, Loop: 6.5e-6, Wake: 17e-6, Awake: 35e-6,
 		Device: Device{Read: 80e-6, Write: 15e-6, Sequential: 0.6, Requests: 1.6e6, ReadRate: 12e9, WriteRate: 6e9},
-		Noise:  Noise{Trial: 0.01, Op: 0.2}}
+		Noise:  Noise{Trial: 0.01, Op: 0.2}, Host: 64}
 }
 
 // Bounds on a Disk, and how many requests are modelled.
@@ -69,6 +77,8 @@ func (d *Disk) Check() error {
 		return fmt.Errorf("model: a request of %d bytes; write 1 to 1 GiB", d.Size)
 	case d.Machine && d.VCPUs < 1 || d.Threads < 0:
 		return fmt.Errorf("model: %d vCPUs and %d I/O threads", d.VCPUs, d.Threads)
+	case !(min(d.Fsync, d.Limit, d.Cached, d.Trip, d.TripCPU) >= 0) || d.TripCPU > d.Trip || d.Host < 1:
+		return fmt.Errorf("model: an fsync of %g s, a limit of %g requests a second, %g s for a request in memory and a round trip of %g s, %g s of it work, on %d processors", d.Fsync, d.Limit, d.Cached, d.Trip, d.TripCPU, d.Host)
 	}
 	for name, v := range map[string]float64{"requests": d.Device.Requests, "read rate": d.Device.ReadRate, "write rate": d.Device.WriteRate} {
 		if !(v > 0) || math.IsInf(v, 0) {
@@ -84,8 +94,30 @@ const (
 	atJob kind = iota
 	atThread
 	atDevice
+	afterDevice
 	atEnd
 )
+
+// diskSim is a load under way. Times are in nanoseconds.
+type diskSim struct {
+	Disk
+	cost                      func(seconds float64) int64
+	q                         events
+	job, helper               []int64 // when each is free
+	device, limited           int64   // when the device takes the next request, and the limit lets the next pass
+	began                     []int64 // by place in flight
+	inside                    int     // requests in the device
+	changed                   int64   // when that changed
+	submit, serve, wake, rate float64
+	took                      float64
+	sums                      diskSums
+}
+
+// diskSums count over the measured time, in nanoseconds.
+type diskSums struct {
+	busy, queue, work, sync, trips float64   // of the device: with a request, requests x time; CPU of jobs; time in fsync; CPU of trips
+	helper                         []float64 // CPU of each
+}
 
 // RunDisk models the load until enough requests are done. Requests of a warm-up
 // do not count.
@@ -96,66 +128,117 @@ func RunDisk(d Disk) (*Result, error) {
 	r := rand.New(rand.NewPCG(d.Seed, 2)) //nolint:gosec // a model
 	noisy := func(sigma float64) float64 { return math.Exp(sigma * r.NormFloat64()) }
 	all := noisy(d.Noise.Trial)
-	cost := func(s float64) int64 { return int64(s * 1e9 * all * noisy(d.Noise.Op)) }
-
-	copies, threads := max(1, d.Copies), max(1, d.Threads)
-	job, helper, device := make([]int64, copies*d.Jobs), make([]int64, copies*threads), int64(0) // when each is free
-	began := make([]int64, len(job)*d.Depth)
-	busy := make([]int64, len(helper))
-	var q events
-	for i := range began {
-		q.push(0, atJob, int32(i), 0)
+	copies := max(1, d.Copies)
+	s := diskSim{Disk: d, job: make([]int64, copies*d.Jobs), helper: make([]int64, copies*max(1, d.Threads)), began: make([]int64, copies*d.Jobs*d.Depth)}
+	s.cost = func(x float64) int64 { return int64(x * 1e9 * all * noisy(d.Noise.Op)) }
+	s.submit, s.serve, s.wake, s.rate, s.took = d.costs()
+	s.sums.helper = make([]float64, len(s.helper))
+	for i := range s.began {
+		s.q.push(0, atJob, int32(i), 0)
 	}
-	submit, serve, wake, rate, took := d.costs()
-	skip, from, base := diskRequests/4+2*len(began), int64(0), make([]int64, len(helper))
+	skip, from := diskRequests/4+2*len(s.began), int64(0)
 	var latencies, first []float64 // of all copies, and of the first
 	now := int64(0)
 	for len(latencies) < diskRequests*copies {
-		e := q.pop()
+		e := s.q.pop()
 		now = e.at
-		j := int(e.a) / d.Depth
-		switch e.kind() {
-		case atJob:
-			began[e.a] = now
-			job[j] = max(job[j], now) + cost(submit)
-			next := atThread
-			if !d.Machine {
-				next = atDevice
-			}
-			q.push(job[j], next, e.a, 0)
-		case atThread: // a job stays on its vCPU, whose queue one thread serves
-			k := j/d.Jobs*threads + j%d.Jobs%d.VCPUs%threads
-			c := cost(serve)
-			helper[k], busy[k] = max(helper[k], now)+c, busy[k]+c
-			q.push(helper[k], atDevice, e.a, 0)
-		case atDevice: // it takes requests one after the other, and works on them at once
-			device = max(device, now) + cost(1/d.Device.Requests+float64(d.Size)/rate)
-			q.push(device+cost(took+wake), atEnd, e.a, 0)
-		default:
-			if skip--; skip == 0 {
-				from = now
-				copy(base, busy)
-			}
-			if skip < 0 {
-				latencies = append(latencies, float64(now-began[e.a])*1e-9)
-				if j < d.Jobs {
-					first = append(first, latencies[len(latencies)-1])
-				}
-			}
-			q.push(now, atJob, e.a, 0)
+		if e.kind() != atEnd {
+			s.step(&e)
+			continue
 		}
+		if skip--; skip == 0 {
+			from, s.changed = now, now
+			s.sums = diskSums{helper: make([]float64, len(s.helper))}
+		}
+		next := now
+		if skip < 0 {
+			latencies = append(latencies, float64(now-s.began[e.a])*1e-9)
+			if int(e.a)/d.Depth < d.Jobs {
+				first = append(first, latencies[len(latencies)-1])
+			}
+		}
+		if d.Fsync > 0 { // the job waits, and the request's own time is over
+			wait := s.cost(d.Fsync)
+			next += wait
+			s.sums.sync += float64(wait)
+		}
+		s.q.push(next, atJob, e.a, 0)
 	}
-	for i := range busy {
-		busy[i] -= base[i]
-	}
-	res := d.result(latencies, from, now, busy)
+	s.account(now, 0)
+	res := d.result(latencies, from, now, &s.sums)
 	if d.Copies > 0 {
-		for _, s := range d.responses(first, from, now) {
-			s.Name = record.FirstPrefix + s.Name
-			res.Reading.Samples = append(res.Reading.Samples, s)
+		for _, x := range d.responses(first, from, now) {
+			x.Name = record.FirstPrefix + x.Name
+			res.Reading.Samples = append(res.Reading.Samples, x)
 		}
 	}
 	return res, nil
+}
+
+// step moves one request on.
+func (s *diskSim) step(e *event) {
+	now, j := e.at, int(e.a)/s.Depth
+	switch e.kind() {
+	case atJob:
+		s.began[e.a] = now
+		c := s.cost(s.submit)
+		s.job[j] = max(s.job[j], now) + c
+		s.sums.work += float64(c)
+		next := atThread
+		if !s.Machine {
+			next = atDevice
+		}
+		at := s.job[j]
+		if s.Trip > 0 {
+			trip := s.cost(s.Trip)
+			at += trip
+			s.sums.trips += float64(trip) * s.TripCPU / s.Trip
+		}
+		s.q.push(at, next, e.a, 0)
+	case atThread: // a job stays on its vCPU, whose queue one thread serves
+		threads := max(1, s.Threads)
+		k := j/s.Jobs*threads + j%s.Jobs%s.VCPUs%threads
+		c := s.cost(s.serve)
+		s.helper[k] = max(s.helper[k], now) + c
+		s.sums.helper[k] += float64(c)
+		s.q.push(s.helper[k], atDevice, e.a, 0)
+	case atDevice:
+		if s.Limit > 0 && e.b == 0 { // a request may pass when the limit lets it, one after the other
+			at := max(s.limited, now)
+			s.limited = at + int64(1e9/s.Limit)
+			s.q.push(at, atDevice, e.a, 1)
+			return
+		}
+		s.arrive(now, e.a)
+	default:
+		s.account(now, -1)
+		s.q.push(now+int64(e.b), atEnd, e.a, 0)
+	}
+}
+
+// arrive is a request before the device, which takes requests one after the other, and works on them at
+// once.
+func (s *diskSim) arrive(now int64, place int32) {
+	if s.Cached > 0 {
+		s.q.push(now+s.cost(s.Cached+s.wake), atEnd, place, 0)
+		return
+	}
+	s.account(now, 1)
+	s.device = max(s.device, now) + s.cost(1/s.Device.Requests+float64(s.Size)/s.rate)
+	own := s.cost(s.took + s.wake)
+	in := int64(float64(own) * s.took / (s.took + s.wake))
+	s.q.push(s.device+in, afterDevice, place, int32(own-in)) //nolint:gosec // some microseconds
+}
+
+// account adds the time since the last change of the requests in the device, and changes them.
+func (s *diskSim) account(now int64, by int) {
+	d := float64(now - s.changed)
+	if s.inside > 0 {
+		s.sums.busy += d
+	}
+	s.sums.queue += d * float64(s.inside)
+	s.inside += by
+	s.changed = now
 }
 
 // costs are those of a request: CPU of its job and of the thread that serves it, the time until
@@ -180,25 +263,19 @@ func (d *Disk) costs() (submit, serve, wake, rate, took float64) {
 }
 
 // result has the responses of the workload fio.
-func (d *Disk) result(latencies []float64, from, to int64, busy []int64) *Result {
-	seconds := float64(to-from) * 1e-9
-	res := &Result{Facts: map[string]string{"main." + record.FactAccelerator: Accelerator},
+func (d *Disk) result(latencies []float64, from, to int64, sums *diskSums) *Result {
+	n, seconds := float64(len(latencies)), float64(to-from)*1e-9
+	res := &Result{Facts: map[string]string{diskEnd + "." + record.FactAccelerator: Accelerator},
 		Measured: window.Span{From: time.Duration(from), To: time.Duration(to)}}
-	res.Reading.Samples = d.responses(latencies, from, to)
-	if d.Machine {
-		role := record.RoleIOThread
-		if d.Threads == 0 {
-			role = record.RoleVMM
-		}
-		total, most := 0.0, 0.0
-		for _, b := range busy {
-			cores := float64(b) * 1e-9 / seconds
-			total, most = total+cores, max(most, cores)
-		}
-		labels := []string{record.LabelEndpoint, "main", record.LabelRole, string(role)}
-		res.Reading.Value(record.CPUTime+record.RateSuffix, record.Cores, total, labels...)
-		res.Reading.Value(record.ThreadBusiest, record.Cores, min(1, most), labels...)
+	rd := &res.Reading
+	rd.Samples = d.responses(latencies, from, to)
+	per := 1e-9 / seconds
+	if d.Fsync > 0 {
+		rd.Value("fsync_latency_mean", record.Second, sums.sync*1e-9/n)
+		rd.Value("fsync_share", record.Fraction, min(1, sums.sync*per/float64(max(1, d.Copies)*d.Jobs*d.Depth)))
 	}
+	d.processors(rd, sums, per)
+	d.disks(rd, sums, per, n/seconds)
 	return res
 }
 
@@ -212,4 +289,81 @@ func (d *Disk) responses(latencies []float64, from, to int64) []record.Sample {
 	}
 	return append(out, record.NewValue("latency_p50", record.Second, latencies[len(latencies)/2]),
 		record.NewValue("latency_p99", record.Second, latencies[len(latencies)*99/100]))
+}
+
+// diskEnd is the role of the workload fio.
+const diskEnd = "main"
+
+// disks is what the collectors disk and cgroup read.
+func (d *Disk) disks(rd *record.Reading, sums *diskSums, per, rate float64) {
+	if d.Cached > 0 {
+		rate = 0
+	}
+	read, wrote, reads, writes := rate*float64(d.Size), 0.0, rate, 0.0
+	if d.Write {
+		read, wrote, reads, writes = 0, read, 0, reads
+	}
+	disk, end := []string{record.LabelDevice, "nvme0n1"}, []string{record.LabelEndpoint, diskEnd}
+	rated := func(name string, u record.Unit, v float64, labels []string) {
+		rd.Value(name+record.RateSuffix, u, v, labels...)
+	}
+	rated(record.DeviceBusy, record.Cores, min(1, sums.busy*per), disk)
+	rated(record.DeviceQueue, record.Cores, sums.queue*per, disk)
+	rated(record.DeviceRead, record.BytesPerSecond, read, disk)
+	rated(record.DeviceWrote, record.BytesPerSecond, wrote, disk)
+	rated(record.DeviceRequests, record.PerSecond, rate, disk)
+	rated(record.CgroupIORead, record.BytesPerSecond, read, end)
+	rated(record.CgroupIOWritten, record.BytesPerSecond, wrote, end)
+	rated(record.CgroupIOReads, record.PerSecond, reads, end)
+	rated(record.CgroupIOWrites, record.PerSecond, writes, end)
+	if d.Limit > 0 {
+		limit := record.CgroupIOLimitReads
+		if d.Write {
+			limit = record.CgroupIOLimitWrites
+		}
+		rd.Value(limit+"_mean", record.PerSecond, d.Limit, end...)
+	}
+}
+
+// processors is what the collectors proc, cgroup, guest and system read.
+func (d *Disk) processors(rd *record.Reading, sums *diskSums, per float64) {
+	total := 0.0
+	role := func(r record.ThreadRole, all, busiest float64) {
+		labels := []string{record.LabelEndpoint, diskEnd, record.LabelRole, string(r)}
+		rd.Value(record.CPUTime+record.RateSuffix, record.Cores, all, labels...)
+		rd.Value(record.ThreadBusiest, record.Cores, min(1, busiest), labels...)
+		rd.Value("run_wait"+record.RateSuffix, record.Cores, 0, labels...)
+		total += all
+	}
+	work := sums.work * per
+	if !d.Machine {
+		role(record.RoleWorkload, work, work/float64(max(1, d.Copies)*d.Jobs))
+	} else {
+		copies := max(1, d.Copies)
+		used, helpers := copies*min(d.Jobs, d.VCPUs), 0.0
+		for i := range copies * d.VCPUs {
+			u := 0.0
+			if i < used {
+				u = min(1, work/float64(used))
+			}
+			labels := []string{record.LabelEndpoint, diskEnd, record.LabelCPU, strconv.Itoa(i), record.LabelMode}
+			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, u, append(labels, "system")...)
+			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, 1-u, append(labels, "idle")...)
+		}
+		role(record.RoleVCPU, work, work/float64(used))
+		for _, b := range sums.helper {
+			helpers += b * per
+		}
+		r := record.RoleIOThread
+		if d.Threads == 0 {
+			r = record.RoleVMM
+		}
+		role(r, helpers, slices.Max(sums.helper)*per)
+	}
+	if d.Trip > 0 {
+		role(record.RoleGofer, sums.trips*per, sums.trips*per)
+	}
+	rd.Value(record.CgroupCPU+record.RateSuffix, record.Cores, total, record.LabelEndpoint, diskEnd)
+	rd.Value("system_cpu"+record.RateSuffix, record.Cores, min(total, float64(d.Host)), record.LabelMode, "system")
+	rd.Value("system_cpu"+record.RateSuffix, record.Cores, max(0, float64(d.Host)-total), record.LabelMode, "idle")
 }

@@ -269,6 +269,9 @@ func (v verdict) fullest(f *facts, full []Name) verdict {
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
 		return v.untold("they are equally full", full...)
 	}
+	if top == Helper && f.helper == roleGofer && f.trips() >= tripping {
+		return v.clear(Gofer, f.trips(), f.trips())
+	}
 	if top == Helper && f.own.or(fHelperBusy, 0) >= 0.95 && !f.works() {
 		return v.untold("nothing tells a thread that works from one that polls; add the cell with less load", Helper, Other)
 	}
