@@ -15,7 +15,7 @@ import (
 // diskPlant puts a cause of disks into a machine or process, and leaves the rest as it was drawn.
 type diskPlant struct {
 	cause   cause.Name
-	machine bool // the cell is in one; the baseline never is
+	machine bool                              // the cell is in one; the baseline never is
 	shape   func(r *rand.Rand, d *model.Disk) // both sides
 	put     func(r *rand.Rand, d *model.Disk) // the cell alone
 }
@@ -57,15 +57,15 @@ func TestDiskTruth(t *testing.T) {
 	for _, p := range diskPlants() {
 		right, wrong := 0, 0
 		for i := range n {
-			f := diskFinding(t, p, start+uint64(i)) //nolint:gosec // not negative
+			f := diskFinding(t, p, start+uint64(i))
 			switch f.Cause {
 			case p.cause:
 				right++
 			case cause.Untold, cause.Other:
-				t.Logf("seed %d, %s: %s %v: %s", start+uint64(i), p.cause, f.Cause, f.Among, f.Text) //nolint:gosec // not negative
+				t.Logf("seed %d, %s: %s %v: %s", start+uint64(i), p.cause, f.Cause, f.Among, f.Text)
 			default:
 				wrong++
-				t.Logf("seed %d, %s: %s: %s", start+uint64(i), p.cause, f.Cause, f.Text) //nolint:gosec // not negative
+				t.Logf("seed %d, %s: %s: %s", start+uint64(i), p.cause, f.Cause, f.Text)
 			}
 		}
 		t.Logf("%s: %d of %d named, %d wrong", p.cause, right, n, wrong)
@@ -79,7 +79,7 @@ func TestDiskTruth(t *testing.T) {
 // with more in flight.
 func diskFinding(t *testing.T, p diskPlant, seed uint64) cause.Finding {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // a model
+	r := rand.New(rand.NewPCG(seed, 3))
 	d := model.DefaultDisk()
 	d.Machine, d.Threads, d.Size = false, 2, 4096<<r.IntN(3)
 	for _, v := range []*float64{&d.Submit, &d.Guest, &d.Serve, &d.Wake, &d.Device.Read, &d.Device.Write} {
@@ -109,7 +109,7 @@ func diskFinding(t *testing.T, p diskPlant, seed uint64) cause.Finding {
 			c := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: cell[0].Value, Cell: cell, Baseline: side == 0}}, Trials: map[int]*record.Trial{}}
 			for block := 1; block <= 3; block++ {
 				seq++
-				x.Seed = seed<<8 + uint64(seq) //nolint:gosec // not negative
+				x.Seed = seed<<8 + uint64(seq)
 				res, err := model.RunDisk(x)
 				if err != nil {
 					t.Fatal(err)

@@ -18,19 +18,8 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	if own.has(fRuntime) {
 		return launched(out, f, w)
 	}
-	if v.cycle {
-		switch out.Cause {
-		case Helper:
-			return fmt.Sprintf("The %s threads: they take %s of an operation's time, and nothing is full.", out.Role, pct(w))
-		case Guest, GuestOne:
-			return fmt.Sprintf("The workload's own processor time: it is %s of an operation's time, and nothing is full.", pct(w))
-		case Link:
-			return fmt.Sprintf("The link: %s of an operation's time is spent on it.", pct(w))
-		case Device:
-			return fmt.Sprintf("The disk: %s of an operation's time is spent in it.", pct(w))
-		case Fsync:
-			return fmt.Sprintf("Waiting in fsync: %s of an operation's time.", pct(w))
-		}
+	if text := ofTime(out, pct(w)); v.cycle && text != "" {
+		return text
 	}
 	switch out.Cause {
 	case Quota:
@@ -62,18 +51,8 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return fmt.Sprintf("The host's processors: %s are in use%s, and threads wait for one %s of the time.", pct(own.or(fHostBusy, 0)), others, pct(f.waits()))
 	case Link:
 		return fmt.Sprintf("The link: %s of its rate is used.", pct(w))
-	case Device:
-		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes belong to the workload.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
-	case IOLimit:
-		return fmt.Sprintf("The cgroup's limit of disk traffic: %s of it is used.", pct(own[fIOLimit]))
-	case Depth:
-		return fmt.Sprintf("Too few requests in flight (%.3g): %s of an operation's time is spent in the disk%s.", f.inFlight(), pct(w), f.wouldDo())
-	case Fsync:
-		return fmt.Sprintf("The fsyncs: operations wait in them for %s of the time%s.", pct(own.or(fSync, w)), f.flushed())
-	case PageCache:
-		return fmt.Sprintf("The page cache: %s of the workload's bytes reached no disk, and %s of the baseline's, so the two do not read and write the same thing.", pct(own[fMissed]), pct(f.base[fMissed]))
-	case Gofer:
-		return fmt.Sprintf("Round trips to the gofer: with the wake-ups, they take %s of an operation's time, and the gofer uses %.3g cores.", pct(f.trips()), own.or(fGofer, 0))
+	case IOLimit, Device, Depth, Fsync, PageCache, Gofer:
+		return onDisks(out.Cause, f, w)
 	case Path:
 		return fmt.Sprintf("Every round trip has a fixed extra delay of %s (%s of an operation's time), in which nothing is busy.", duration(f.added()), pct(w))
 	case Saturation:
@@ -101,6 +80,43 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
 	}
 	return "The cause is not known. Missing:  " + out.Missing + "."
+}
+
+// ofTime says it of what is not full: its part of an operation's time. "" of other causes.
+func ofTime(out *Finding, part string) string {
+	switch out.Cause {
+	case Helper:
+		return fmt.Sprintf("The %s threads: they take %s of an operation's time, and nothing is full.", out.Role, part)
+	case Guest, GuestOne:
+		return fmt.Sprintf("The workload's own processor time: it is %s of an operation's time, and nothing is full.", part)
+	case Link:
+		return fmt.Sprintf("The link: %s of an operation's time is spent on it.", part)
+	case Device:
+		return fmt.Sprintf("The disk: %s of an operation's time is spent in it.", part)
+	case Fsync:
+		return fmt.Sprintf("Waiting in fsync: %s of an operation's time.", part)
+	}
+	return ""
+}
+
+// onDisks says what bounds a load on disks and files; w is the weight that decided.
+func onDisks(k Name, f *facts, w float64) string {
+	own, pct := &f.own, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+	switch k {
+	case Device:
+		return fmt.Sprintf("The disk: it has a request %s of the time, and %s of its bytes belong to the workload.", pct(own.or(fDeviceBusy, 0)), pct(diskPart(f)))
+	case IOLimit:
+		return fmt.Sprintf("The cgroup's limit of disk traffic: %s of it is used.", pct(own[fIOLimit]))
+	case Depth:
+		return fmt.Sprintf("Too few requests in flight (%.3g): %s of an operation's time is spent in the disk%s.", f.inFlight(), pct(w), f.wouldDo())
+	case Fsync:
+		return fmt.Sprintf("The fsyncs: operations wait in them for %s of the time%s.", pct(own.or(fSync, w)), f.flushed())
+	case PageCache:
+		return fmt.Sprintf("The page cache: %s of the workload's bytes reached no disk, and %s of the baseline's, so the two do not read and write the same thing.", pct(own[fMissed]), pct(f.base[fMissed]))
+	case Gofer:
+		return fmt.Sprintf("Round trips to the gofer: with the wake-ups, they take %s of an operation's time, and the gofer uses %.3g cores.", pct(f.trips()), own.or(fGofer, 0))
+	}
+	return ""
 }
 
 // wouldDo says what the disk does with more in flight, where a cell of the family shows it.
