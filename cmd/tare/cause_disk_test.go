@@ -16,6 +16,18 @@ import (
 	"tare/host/cgroup"
 )
 
+// TestCauseFsync: each write waits until the disk has it, in a file system in a file.
+func TestCauseFsync(t *testing.T) {
+	m := madeCause{
+		study: `baseline: process
+factors: {sandbox: [process]}
+workloads:
+  write: {kind: fio, rw: randwrite, bs: 4KiB, size: 64MiB, fsync: 1, target: image, duration: 2s, warmup: 300ms}`,
+		wants: []wanted{{levels: map[string]string{"sandbox": "process"}, cause: cause.Fsync}},
+	}
+	m.run(t)
+}
+
 // TestCausePageCache: the same reads, past the page cache and from it.
 func TestCausePageCache(t *testing.T) {
 	m := madeCause{
