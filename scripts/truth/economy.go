@@ -172,7 +172,7 @@ func (l *lab) measuredEconomy(d *readings, ps []policy, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("%s: %d cells in %d comparisons, %d blocks, %.0f trial-seconds; the truth is the verdict of all blocks", d.name, d.cells(), int(ts[0].rows), d.blocks, d.mean()*float64(d.blocks))
+	title := fmt.Sprintf("%s: %d cells in %d comparisons, %d blocks, %.0f trial-seconds; the truth is the verdict of all blocks", d.name, d.cells(), d.cells()-len(d.rows), d.blocks, d.mean()*float64(d.blocks))
 	rows := [][]string{studyHead(false)}
 	for k, p := range ps {
 		if ts[k].rows > 0 {
