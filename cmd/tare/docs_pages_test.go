@@ -43,7 +43,7 @@ func (p page) prose() string {
 	in := false
 	var out []string
 	for _, l := range p.lines {
-		if strings.HasPrefix(l, "```") {
+		if strings.HasPrefix(strings.TrimLeft(l, " "), "```") {
 			in = !in
 		} else if !in {
 			out = append(out, l)
