@@ -175,13 +175,11 @@ func device(field string) func([]byte) (uint64, bool) {
 	name := []byte(" " + field)
 	return func(b []byte) (sum uint64, found bool) {
 		for len(b) > 0 {
-			var line []byte
-			line, b = held.Line(b)
-			i := bytes.Index(line, name)
-			if i < 0 || bytes.IndexByte(line[:i], ':') < 0 {
+			var value []byte
+			if value, b = nextDevice(b, name); value == nil {
 				continue
 			}
-			n, _, ok := held.Uint(line[i+len(name):])
+			n, _, ok := held.Uint(value)
 			if !ok || sum+n < sum {
 				return 0, false
 			}
@@ -200,16 +198,23 @@ func lowest(field string) func([]byte) (uint64, bool) {
 	name := []byte(" " + field)
 	return func(b []byte) (least uint64, found bool) {
 		for len(b) > 0 {
-			var line []byte
-			line, b = held.Line(b)
-			i := bytes.Index(line, name)
-			if i < 0 || bytes.IndexByte(line[:i], ':') < 0 {
-				continue
-			}
-			if n, _, ok := held.Uint(line[i+len(name):]); ok && (!found || n < least) {
+			var value []byte
+			value, b = nextDevice(b, name)
+			if n, _, ok := held.Uint(value); ok && (!found || n < least) {
 				least, found = n, true
 			}
 		}
 		return least, found
 	}
+}
+
+// nextDevice takes the first line off b. It returns what follows name on it, or nil if the line
+// is not a device's or has no such field.
+func nextDevice(b, name []byte) (value, rest []byte) {
+	line, rest := held.Line(b)
+	i := bytes.Index(line, name)
+	if i < 0 || bytes.IndexByte(line[:i], ':') < 0 {
+		return nil, rest
+	}
+	return line[i+len(name):], rest
 }
