@@ -15,9 +15,9 @@ func Failure(f *record.Failure) (how, said string) {
 			return figure, said
 		}
 	}
-	// The built-in client says it by itself, in the words of a study file.
+	// The built-in client says it by itself.
 	if _, text, ok := strings.Cut(how, "tare http: "); ok {
-		return strings.NewReplacer(" ended within the duration ", " within ", "; raise duration", "").Replace(text), ""
+		return text, ""
 	}
 	first, rest, _ := strings.Cut(said, "\n")
 	if text, ok := strings.CutPrefix(first, "timed: "); ok {

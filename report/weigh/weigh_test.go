@@ -254,7 +254,7 @@ func TestFailure(t *testing.T) {
 		{Reason: "x", Tail: "timed: run 1 did not end within 3 s and printed nothing; give more with timeout"}:                                                 "did not end within 3 s and printed nothing; give more with --timeout//",
 		{Reason: "x", Tail: "timed: run 1 cannot start a: it is not in PATH, which is /bin; write its path, or set PATH in env"}:                               "cannot start a: it is not in PATH, which is /bin; write its path, or --env PATH=...//",
 		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                                                   "figure x: the output is not JSON//hi",
-		{Reason: "client ended with exit code 1: tare http: no answer to GET / ended within the duration 200ms; raise duration", Tail: "tare http: no answer"}: "no answer to GET / within 200ms//",
+		{Reason: "client ended with exit code 1: tare http: no answer to GET / within 200ms; measure for longer", Tail: "tare http: no answer"}: "no answer to GET / within 200ms; measure for longer//",
 		{Reason: "x", Tail: "sh: timed: out"}:                                                                                                                  "x//sh: timed: out",
 	} {
 		how, said := Failure(&in)

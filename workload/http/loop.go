@@ -161,7 +161,7 @@ func (t *tally) addClosed(r *vegeta.Result) error {
 func (t *tally) closed(answer int64) (*report, error) {
 	o := t.open
 	if t.ended == 0 {
-		return nil, fmt.Errorf("no answer to GET %s ended within the duration %s; raise duration", o.target.url.RequestURI(), o.duration)
+		return nil, fmt.Errorf("no answer to GET %s within %s; measure for longer", o.target.url.RequestURI(), o.duration)
 	}
 	user, system := t.cpu.used()
 	r := &report{

@@ -196,7 +196,7 @@ func (t *tally) report(answer int64) (*report, error) {
 		}
 	}
 	if t.ended == 0 {
-		return nil, fmt.Errorf("no answer to GET %s ended within the duration %s; raise duration or rate", o.target.url.RequestURI(), o.duration)
+		return nil, fmt.Errorf("no answer to GET %s within %s; measure for longer, or raise the rate", o.target.url.RequestURI(), o.duration)
 	}
 	if r.Unsent > 0 {
 		r.warn("http-overload", "the rate of %g/s was not reached: %d requests of the window had not been sent at its end, and count with the time that they had waited",
