@@ -354,7 +354,7 @@ func (d *draft) adaptive(p pair, keys map[string]pair) {
 	if t, ok := d.text(p.val, "rule"); !ok {
 		return
 	} else if t != StopAdaptive {
-		d.bad(p.val, "write adaptive, or leave rule out", "there is no stopping rule %q", t)
+		d.bad(p.val, "write adaptive, or leave rule out", "%q is not a stopping rule", t)
 		return
 	}
 	for _, k := range []string{"fixed", "width", "tune"} {

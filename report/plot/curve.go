@@ -102,7 +102,7 @@ func curveMark(f *Figure, t *merit.Table, row *merit.Row, column record.Cell, c 
 // describeCurve writes the words of a curve.
 func (b *builder) describeCurve(f *Figure) {
 	t := f.Curve
-	f.Title = fmt.Sprintf("%s: %s as a part of that with %s %s", t.Name, t.Response.Name, t.Of, t.Base)
+	f.Title = fmt.Sprintf("%s: %s relative to %s %s", t.Name, t.Response.Name, t.Of, t.Base)
 	if f.Workload != "" {
 		f.Title = f.Workload + ": " + f.Title
 	}

@@ -45,7 +45,7 @@ func TestCurve(t *testing.T) {
 	if m := f.Marks[5]; m.Gap == "" || m.Colour != 1 {
 		t.Errorf("the last mark: %+v", m)
 	}
-	if !strings.Contains(f.Title, "fio: neighbours: throughput as a part of that with io_threads 0") || !strings.Contains(f.Caption, "resampling whole blocks") {
+	if !strings.Contains(f.Title, "fio: neighbours: throughput relative to io_threads 0") || !strings.Contains(f.Caption, "resampling whole blocks") {
 		t.Errorf("%q, %q", f.Title, f.Caption)
 	}
 	for _, format := range []string{"svg", "png", "pdf"} {

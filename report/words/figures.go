@@ -23,7 +23,7 @@ func FigureTitle(r *analyse.Result, t *merit.Table) string {
 	case study.FigureGain:
 		s = fmt.Sprintf("how much better the best %s over %s is than that with %s %s", name, t.Of, t.Of, t.Base)
 	case study.FigureRatio:
-		s = fmt.Sprintf("%s as a part of that with %s %s", name, t.Of, t.Base)
+		s = fmt.Sprintf("%s relative to %s %s", name, t.Of, t.Base)
 	case study.FigureFewest:
 		s = fmt.Sprintf("fewest %s that reach %s of the best %s", t.Of, Share(t.Share), name)
 	default:
