@@ -28,7 +28,8 @@ type closed struct {
 	threads     int
 	warmup      time.Duration
 	duration    time.Duration
-	every       bool // the script checks each answer
+	every       bool          // the script checks each answer
+	delay       time.Duration // the longest pause before a request
 	stderr      io.Writer
 }
 
@@ -109,7 +110,8 @@ func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every boo
 	cmd := child.Command(ctx, c.program,
 		"-t", strconv.Itoa(c.threads), "-c", strconv.Itoa(c.connections), "-d", strconv.Itoa(int(whole.Seconds()))+"s",
 		"--timeout", strconv.Itoa(int((c.target.timeout+time.Second-1)/time.Second))+"s", "-s", lua,
-		c.target.url.String(), "--", strconv.FormatInt(c.target.body, 10), check)
+		c.target.url.String(), "--", strconv.FormatInt(c.target.body, 10), check,
+		strconv.FormatBool(!c.target.close), strconv.FormatInt(c.delay.Milliseconds(), 10), strings.Join(c.target.hosts, ","))
 	out := output.Tail{Most: maxSummary}
 	errs := &announced{line: "TARE done\n", seen: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &out, errs

@@ -14,9 +14,19 @@ import (
 
 // target is the request, and what the answer must be.
 type target struct {
-	url  *url.URL
-	body int64 // bytes, or anyBody
+	url   *url.URL
+	body  int64    // bytes, or anyBody
+	hosts []string // for the header Host, in turn; none: the URL's
+	close bool     // wrk asks the server to close each connection after its answer
 	dialer
+}
+
+// host is the header Host of the first request.
+func (t target) host() string {
+	if len(t.hosts) > 0 {
+		return t.hosts[0]
+	}
+	return t.url.Host
 }
 
 // newTarget reads a URL. security is of one with https.
@@ -46,7 +56,11 @@ func (t target) exchange() (int64, error) {
 	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
 		return 0, err
 	}
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", t.url.RequestURI(), t.url.Host); err != nil {
+	more := ""
+	if t.close {
+		more = "Connection: close\r\n"
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", t.url.RequestURI(), t.host(), more); err != nil {
 		return 0, fmt.Errorf("the server does not accept a request: %w", err)
 	}
 	counted := &counter{r: conn}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,13 @@ import (
 const (
 	Closed = "closed"
 	Open   = "open"
+	Wrk    = "wrk" // a closed loop by the program wrk, for which the client needs the image WrkImage
+)
+
+// What a load of the kind Wrk needs.
+const (
+	WrkImage = "wrk"                  // the client's root file system
+	WrkEnd   = 300 * time.Millisecond // after the measured time: wrk's threads look every 100 ms whether it is over
 )
 
 // Bounds of a Loop.
@@ -35,14 +43,18 @@ const (
 // anyBody stands for answers whose length is not known beforehand.
 const anyBody = -1
 
-// Loop is load on a server of any kind, by the library of vegeta: it needs no program in the
-// client's sandbox but this one. Each answer must have the status 200.
+// Loop is load on a server of any kind, by the library of vegeta or by wrk. The library needs no
+// program in the client's sandbox but this one. Each answer must have the status 200.
 type Loop struct {
-	Kind        string // Closed or Open
-	URL         string // http://HOST:PORT/PATH, or https:// with TLS
+	Kind        string   // Closed, Open or Wrk
+	URL         string   // http://HOST:PORT/PATH, or https:// with TLS
+	Hosts       []string // names for the header Host, which requests take in turn; none: the URL's
+	Body        int64    // bytes of every answer's body; 0: not known. Wrk needs it
 	Connections int
-	Rate        float64 // requests a second; Open
-	KeepAlive   bool
+	Threads     int           // Wrk; they share the connections evenly
+	Delay       time.Duration // Wrk: the longest pause before a request; pauses are drawn evenly
+	Rate        float64       // requests a second; Open
+	KeepAlive   bool          // a connection serves many requests
 	Warmup      time.Duration
 	Duration    time.Duration
 	Timeout     time.Duration // of one answer
@@ -51,11 +63,23 @@ type Loop struct {
 
 // Args is the client's command.
 func (l Loop) Args() []string {
-	args := []string{"/tare", "internal", "http", "loop", "--url", l.URL, "--size", strconv.Itoa(anyBody),
+	what, size := "loop", l.Body
+	if l.Kind == Wrk {
+		what = Closed
+	} else if size == 0 {
+		size = anyBody
+	}
+	args := []string{"/tare", "internal", "http", what, "--url", l.URL, "--size", strconv.FormatInt(size, 10),
 		"--connections", strconv.Itoa(l.Connections), "--keep-alive=" + strconv.FormatBool(l.KeepAlive),
 		"--warmup", l.Warmup.String(), "--duration", l.Duration.String(), "--timeout", l.Timeout.String()}
-	if l.Kind == Open {
+	switch l.Kind {
+	case Open:
 		args = append(args, "--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64))
+	case Wrk:
+		args = append(args, "--threads", strconv.Itoa(l.Threads), "--delay", l.Delay.String())
+	}
+	if len(l.Hosts) > 0 {
+		args = append(args, "--hosts", strings.Join(l.Hosts, ","))
 	}
 	if l.TLS != nil {
 		args = append(args, "--resume="+strconv.FormatBool(l.TLS.Resume), "--trust", l.TLS.Trust, "--server-name", l.TLS.Name)
@@ -66,10 +90,19 @@ func (l Loop) Args() []string {
 // throughput is not known where answers differ in length.
 const throughput = "throughput"
 
-// LoopResponses are the responses of a Loop of that kind, with TLS or without.
+// reportKind is the kind of load that a report names.
+func reportKind(kind string) string {
+	if kind == Wrk {
+		return Closed
+	}
+	return kind
+}
+
+// LoopResponses are the responses of a Loop of that kind, with TLS or without. Wrk does not time
+// its handshakes.
 func LoopResponses(kind string, secure bool) []record.Response {
-	all := Workload{}.Responses(map[string]string{"load": kind})
-	if secure {
+	all := Workload{}.Responses(map[string]string{"load": reportKind(kind)})
+	if secure && kind != Wrk {
 		all = append(all, handshake())
 	}
 	return slices.DeleteFunc(all, func(r record.Response) bool { return r.Name == throughput })
@@ -81,10 +114,10 @@ func ParseLoop(kind string, secure bool, out io.Reader) (record.Reading, error) 
 	if err != nil {
 		return record.Reading{}, fmt.Errorf("the report of the http client: %w", err)
 	}
-	if secure != (r.TLS != nil) {
+	if (secure && kind != Wrk) != (r.TLS != nil) {
 		return record.Reading{}, errors.New("the report of the http client: its handshakes are not those of the load that was asked for")
 	}
-	rd, err := r.reading(kind)
+	rd, err := r.reading(reportKind(kind))
 	rd.Samples = slices.DeleteFunc(rd.Samples, func(s record.Sample) bool { return s.Name == throughput || s.Name == "bytes" })
 	return rd, err
 }
@@ -102,7 +135,7 @@ func (o *open) runClosed(ctx context.Context) (*report, error) {
 	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0),
 		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
 	p := &flood{until: all}
-	results := a.Attack(vegeta.NewStaticTargeter(o.request()), p, 0, "")
+	results := a.Attack(vegeta.NewStaticTargeter(o.requests()...), p, 0, "")
 	defer a.Stop()
 	t := &tally{open: o, pacer: &pacer{wake: newHistogram()}, latency: newHistogram(), send: newHistogram(),
 		done: make([]int64, int(all/step)+1), cpu: cpuMark{at: o.warmup}}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("tare internal http "+what, flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH; loop: https:// too")
+	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH; closed, loop: https:// too")
 	size := fs.Int64("size", 0, "`bytes` that the body of every answer must have")
 	connections := fs.Int("connections", 1, "connections, kept open")
 	warmup := fs.Duration("warmup", time.Second, "load before measuring")
@@ -51,10 +52,12 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	check := fs.String("check", "totals", "closed: totals or every")
 	wrk := fs.String("wrk", "/usr/bin/wrk", "closed: the `program` wrk")
 	rate := fs.Float64("rate", 0, "open, loop: requests a second; loop: 0 for a closed loop")
-	keep := fs.Bool("keep-alive", true, "open, loop: a connection serves many requests")
+	keep := fs.Bool("keep-alive", true, "a connection serves many requests")
+	hosts := fs.String("hosts", "", "`names` for the header Host, joined by commas, which requests take in turn")
+	delay := fs.Duration("delay", 0, "closed: the longest pause before a request")
 	var security TLS
 	fs.BoolVar(&security.Resume, "resume", false, "loop, https: new connections resume a session")
-	fs.StringVar(&security.Trust, "trust", TrustSystem, "loop, https: system, any, or a `file` of certificates")
+	fs.StringVar(&security.Trust, "trust", TrustSystem, "https: system, any, or a `file` of certificates; closed: any")
 	fs.StringVar(&security.Name, "server-name", "localhost", "loop, https: the name in the certificate")
 	if err := inside.Parse(fs, args); err != nil {
 		return err
@@ -63,8 +66,15 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	if t.tls != nil && what != "loop" {
-		return fmt.Errorf("%w: --url %q: %s load has no TLS", inside.ErrUsage, *raw, what)
+	if *hosts != "" {
+		t.hosts = strings.Split(*hosts, ",")
+	}
+	switch {
+	case t.tls == nil || what == "loop":
+	case what == "closed" && security.Trust != TrustAny:
+		return fmt.Errorf("%w: wrk trusts any certificate; write --trust any", inside.ErrUsage)
+	case what == "open":
+		return fmt.Errorf("%w: --url %q: open load has no TLS; write loop", inside.ErrUsage, *raw)
 	}
 	if *duration <= 0 || *warmup < 0 {
 		return fmt.Errorf("%w: --duration must be over 0, --warmup not negative", inside.ErrUsage)
@@ -81,8 +91,9 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 		if *check != "totals" && *check != "every" {
 			return fmt.Errorf("%w: --check %q must be totals or every", inside.ErrUsage, *check)
 		}
+		t.close = !*keep
 		c := closed{target: t, program: *wrk, connections: *connections, threads: *threads,
-			warmup: *warmup, duration: *duration, every: *check == "every", stderr: stderr}
+			warmup: *warmup, duration: *duration, every: *check == "every", delay: *delay, stderr: stderr}
 		r, err = c.run(ctx)
 	}
 	if err != nil {

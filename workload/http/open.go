@@ -29,9 +29,18 @@ type open struct {
 	handshakes  handshakes
 }
 
-// request is what is sent.
-func (o *open) request() vegeta.Target {
-	return vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}
+// requests are what is sent, in turn.
+func (o *open) requests() []vegeta.Target {
+	one := vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}
+	if len(o.target.hosts) == 0 {
+		return []vegeta.Target{one}
+	}
+	var all []vegeta.Target
+	for _, h := range o.target.hosts {
+		one.Header = http.Header{"Host": {h}}
+		all = append(all, one)
+	}
+	return all
 }
 
 // step is the length of the intervals of the series.
@@ -54,7 +63,7 @@ func (o *open) run(ctx context.Context) (*report, error) {
 		total: uint64(math.Ceil(o.rate * all.Seconds()))}
 	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0), // bodies are read, counted and not kept
 		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
-	results := a.Attack(vegeta.NewStaticTargeter(o.request()), p, 0, "")
+	results := a.Attack(vegeta.NewStaticTargeter(o.requests()...), p, 0, "")
 	defer a.Stop()
 
 	t := &tally{open: o, pacer: p, latency: newHistogram(), send: newHistogram(),

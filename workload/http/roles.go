@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"tare/param"
 	"tare/volume"
@@ -133,8 +132,8 @@ func (w Workload) clientRole(v param.Values) workload.Role {
 		r.Args = append(args, "--rate", strconv.FormatFloat(v.Float("rate"), 'f', -1, 64))
 		return r
 	}
-	r.Image = "wrk"
+	r.Image = WrkImage
 	r.Args = append(args, "--threads", v.Str("threads"), "--check", v.Str("check"))
-	r.Expect += 300 * time.Millisecond // wrk's threads look every 100 ms whether the time is over
+	r.Expect += WrkEnd
 	return r
 }

@@ -1,10 +1,13 @@
 -- What wrk does beside loading: it says in one line of JSON what it saw.
 --
---   wrk ... -s wrk.lua URL -- SIZE totals|every
+--   wrk ... -s wrk.lua URL -- SIZE totals|every KEEP-ALIVE DELAY HOSTS
+--
+-- KEEP-ALIVE is true or false. DELAY is the longest pause before a request, in
+-- milliseconds. HOSTS are names for the header Host, joined by commas.
 --
 -- A global function named response makes wrk give the status, the headers and
 -- the body of every answer to Lua, whatever the function does with them; so it
--- is there only where it is wanted.
+-- is there only where it is wanted. The same holds for request and delay.
 local threads = {}
 
 function setup(thread)
@@ -14,6 +17,23 @@ end
 function init(args)
   local size = tonumber(args[1])
   wrong, status, length = 0, 0, 0 -- answers that are not as they must be, and the first of them
+  if args[3] == "false" then wrk.headers["Connection"] = "close" end
+  local longest = tonumber(args[4] or "0")
+  if longest > 0 then
+    function delay() return math.random(0, longest) end
+  end
+  local requests = {}
+  for host in string.gmatch(args[5] or "", "[^,]+") do
+    wrk.headers["Host"] = host
+    requests[#requests + 1] = wrk.format()
+  end
+  if #requests > 1 then
+    local last = 0
+    function request()
+      last = last % #requests + 1
+      return requests[last]
+    end
+  end
   if args[2] ~= "every" then return end
   function response(s, headers, body)
     if s ~= 200 or #body ~= size then
