@@ -358,7 +358,7 @@ func (p *Place) Release(_ context.Context, name string) []error {
 }
 
 // Shape is of trial.Place. A rate holds what goes towards each sandbox, which is both ways
-// of a link between two; a delay is for both ways already.
+// of a link between two; a delay is for both ways already, and so is a path.
 func (p *Place) Shape(want sandbox.Link, networks []sandbox.Network) error {
 	for i, n := range networks {
 		if want.Rate > 0 {
@@ -369,6 +369,11 @@ func (p *Place) Shape(want sandbox.Link, networks []sandbox.Network) error {
 		if want.Delay > 0 && i == 0 {
 			if err := p.Bridge.Delay(n, want.Delay); err != nil {
 				return fmt.Errorf("cannot set the delay of the link: %w", err)
+			}
+		}
+		if want.Path != "" && i == 0 {
+			if err := p.Bridge.Path(n, want.Path); err != nil {
+				return fmt.Errorf("cannot set the path of the link: %w", err)
 			}
 		}
 	}

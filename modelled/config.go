@@ -93,6 +93,9 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 	if err != nil {
 		return c, res, err
 	}
+	if res.LinkPath != "" {
+		return c, res, notModelled("link-path %s", res.LinkPath)
+	}
 	// Of every end, natively too. A rate is of the wire, with its headers.
 	c.Path.LinkDelay += res.LinkDelay.Seconds()
 	if res.LinkRate > 0 {

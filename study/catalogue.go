@@ -90,6 +90,9 @@ type WorkloadInfo struct {
 	Launches  bool // its roles make sandboxes of their own
 }
 
+// pathBridge is the level of FactorLinkPath that is the default.
+const pathBridge = "bridge"
+
 // Factors describes the factors that tare itself knows, for `tare list` and the
 // schema; the sandbox's and the workload's levels depend on the study.
 func Factors() []param.Param {
@@ -106,6 +109,8 @@ func Factors() []param.Param {
 			Help: "delay added to every packet between the two sides of a workload, each way"},
 		{Name: FactorLinkRate, Type: param.Rate, Default: "none", Min: 8000, Max: 12.5e9, Words: []string{"none"},
 			Help: "rate of the link between the two sides, each way, such as 100Mbit"},
+		{Name: FactorLinkPath, Type: param.Enum, Default: pathBridge, Words: []string{pathBridge, record.PathWire, record.PathVXLAN},
+			Help: "what joins the two sides: one bridge, two bridges and a wire, or two bridges and a VXLAN tunnel"},
 		{Name: FactorCopies, Type: param.Int, Default: "1", Min: 1, Max: MostCopies,
 			Help: "sets of the workload's sandboxes that run the same load at once, each with volumes of its own"},
 	}

@@ -66,6 +66,10 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			out.LinkDelay = param.Values{"": l.Value}.Duration("")
 		case FactorLinkRate:
 			out.LinkRate = param.Values{"": l.Value}.Rate("")
+		case FactorLinkPath:
+			if l.Value != pathBridge {
+				out.LinkPath = l.Value
+			}
 		default:
 			if _, ok := param.Find(info.Params, l.Factor); ok {
 				values[l.Factor] = l.Value

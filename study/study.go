@@ -145,6 +145,7 @@ type Resolved struct {
 	Apart       bool          // each endpoint of a workload with several has processors of its own
 	LinkDelay   time.Duration // that packets between two endpoints take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
+	LinkPath    string        // record.PathWire or record.PathVXLAN; "": one bridge
 	Options     param.Values  // of the kind
 }
 
@@ -280,6 +281,7 @@ const (
 	FactorCPUs        = "cpus"
 	FactorLinkDelay   = "link-delay"
 	FactorLinkRate    = "link-rate"
+	FactorLinkPath    = "link-path"
 	FactorCopies      = "copies"
 )
 

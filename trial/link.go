@@ -7,7 +7,7 @@ import (
 
 // linkOf is the link that a cell asks for.
 func linkOf(res *study.Resolved) sandbox.Link {
-	return sandbox.Link{Delay: res.LinkDelay, Rate: res.LinkRate}
+	return sandbox.Link{Delay: res.LinkDelay, Rate: res.LinkRate, Path: res.LinkPath}
 }
 
 // shape makes the network between the started sandboxes as the cell has it.

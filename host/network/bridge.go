@@ -5,8 +5,8 @@
 // eth0 is a veth pair to that bridge, with an address of 198.18.0.0/16, the
 // range for benchmarks (RFC 2544 section 12, RFC 6890); 3. the sandbox is
 // started in that namespace, or, for a virtual machine, Tap replaces the pair with
-// a tap device; 4. Rate and Delay slow its link, if a study asks for it; 5. Detach and
-// Close remove everything. Socket connects to the sandboxes from the bridge itself,
+// a tap device; 4. Rate and Delay slow its link, and Path puts a second bridge before it, if a
+// study asks for it; 5. Detach and Close remove everything. Socket connects to the sandboxes from the bridge itself,
 // 198.18.0.1.
 //
 // The bridge has its own namespace, so that the host's firewall does not filter its
@@ -68,6 +68,7 @@ type Bridge struct {
 	next netip.Addr            // where the search for a free address begins
 
 	detours map[string]*detour // of delayed sandboxes, by name
+	nodes   map[string]bool    // names of sandboxes behind a bridge of their own
 }
 
 // Open makes the bridge. One process at a time has it, until it closes the bridge or dies.
@@ -114,7 +115,7 @@ func (b *Bridge) make() error {
 		return err
 	}
 	err := within(nsPath(bridgeName), func(h *netlink.Handle) error {
-		if err := addBridge(h, bridgeLink); err != nil {
+		if err := addBridge(h, bridgeLink, bridgeMAC()); err != nil {
 			return err
 		}
 		// With an address, the harness can connect to servers in the sandboxes.
@@ -127,14 +128,16 @@ func (b *Bridge) make() error {
 	return b.serveSockets()
 }
 
+// bridgeMAC is the bridge's hardware address, a locally administered one.
+func bridgeMAC() net.HardwareAddr { return net.HardwareAddr{2, 't', 'a', 'r', 'e', 0} }
+
 // addBridge makes a bridge and sets it up. Spanning tree is off, so that a new
 // port forwards at once instead of after 30 s of listening. Its hardware address is
-// fixed. Otherwise it would be the lowest of its ports', and would change as they come and
-// go, while the sandboxes remember the old one.
-func addBridge(h *netlink.Handle, name string) error {
+// fixed. Otherwise it would be the lowest of its ports', and would change as they come and go,
+// while the sandboxes remember the old one.
+func addBridge(h *netlink.Handle, name string, mac net.HardwareAddr) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = name
-	attrs.HardwareAddr = net.HardwareAddr{2, 't', 'a', 'r', 'e', 0} // locally administered
+	attrs.Name, attrs.HardwareAddr = name, mac
 	link := &netlink.Bridge{LinkAttrs: attrs}
 	if err := h.LinkAdd(link); err != nil {
 		return fmt.Errorf("network: cannot make bridge %s: %w; modprobe bridge", name, err)
@@ -347,7 +350,7 @@ func (b *Bridge) Detach(name string) error {
 	if !addr.IsValid() {
 		return nil
 	}
-	if err := b.straighten(name); err != nil {
+	if err := errors.Join(b.straighten(name), b.leaveNode(name)); err != nil {
 		return err
 	}
 	// Remove the pair first: the kernel destroys a namespace some time after its last user has

@@ -127,3 +127,15 @@ func CheckTap() error {
 		return errors.Join(t.open(h, 2), t.Close())
 	})
 }
+
+// Underlay is how many bytes the tunnel of a sandbox has carried, both ways.
+func Underlay(name string) (bytes uint64, err error) {
+	err = within(nsPath(nodePath{name: name}.namespace()), func(h *netlink.Handle) error {
+		link, err := h.LinkByName("under")
+		if err == nil {
+			bytes = link.Attrs().Statistics.RxBytes + link.Attrs().Statistics.TxBytes
+		}
+		return err
+	})
+	return bytes, err
+}

@@ -221,7 +221,7 @@ func tried(f func(*netlink.Handle) error) error {
 			return fmt.Errorf("network: cannot make a network namespace: %w; run as root (CAP_SYS_ADMIN)", err)
 		}
 		return own(func(h *netlink.Handle) error {
-			if err := addBridge(h, bridgeLink); err != nil {
+			if err := addBridge(h, bridgeLink, bridgeMAC()); err != nil {
 				return err
 			}
 			return f(h)

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -82,6 +83,11 @@ func CheckLink(l sandbox.Link) error {
 		defer port.Close() //nolint:errcheck // only tried
 		if l.Rate > 0 {
 			if err := hold(h, name, l.Rate); err != nil {
+				return err
+			}
+		}
+		if l.Path == record.PathVXLAN {
+			if err := addVXLAN(h, Prefix+"3", 1, 0, near(), near().Next()); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/host/network"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -218,7 +219,7 @@ func TestCloseEndsDetours(t *testing.T) {
 
 func TestCheckLink(t *testing.T) {
 	open(t)
-	if err := network.CheckLink(sandbox.Link{Delay: time.Millisecond, Rate: 1e6}); err != nil {
+	if err := network.CheckLink(sandbox.Link{Delay: time.Millisecond, Rate: 1e6, Path: record.PathVXLAN}); err != nil {
 		t.Error(err)
 	}
 }
