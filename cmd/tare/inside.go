@@ -18,6 +18,7 @@ import (
 	"tare/workload/files"
 	"tare/workload/fio"
 	httpload "tare/workload/http"
+	"tare/workload/ingress"
 	"tare/workload/iperf"
 	netload "tare/workload/net"
 	"tare/workload/noop"
@@ -35,7 +36,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
 		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main, "fio": fio.Main,
-		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main,
+		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main, "ingress": ingress.Main,
 	}
 	if program := programs[name]; program != nil {
 		return program(rest, stdout, stderr)

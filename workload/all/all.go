@@ -16,6 +16,7 @@ import (
 	"tare/workload/fio"
 	"tare/workload/hackbench"
 	httpload "tare/workload/http"
+	"tare/workload/ingress"
 	"tare/workload/iperf"
 	netload "tare/workload/net"
 	"tare/workload/noop"
@@ -44,6 +45,7 @@ func Workloads() []workload.Workload {
 		httpload.Ruby(),
 		httpload.Httpd(),
 		httpload.Nginx(),
+		ingress.New(),
 		command.New(),
 		command.NewService(),
 		startup.New(),

@@ -1,0 +1,138 @@
+package ingress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/param"
+	"tare/workload/inside"
+	"tare/workload/workloadtest"
+)
+
+func cases() []workloadtest.Case {
+	refused := func(name string, v param.Values) workloadtest.Case {
+		return workloadtest.Case{Name: name, Params: v, Refused: true}
+	}
+	out := func(name string, v param.Values) workloadtest.Case {
+		return workloadtest.Case{Name: name, Params: v, Outputs: map[string]string{client: "testdata/" + name + ".json"}}
+	}
+	return []workloadtest.Case{
+		out("plain", param.Values{"warmup": "300ms", "duration": "300ms", "connections": "4", "routes": "3"}),
+		out("edge", param.Values{"warmup": "300ms", "duration": "300ms", "connections": "4", "termination": "edge"}),
+		out("reencrypt-open", param.Values{"warmup": "300ms", "duration": "500ms", "connections": "4", "termination": "reencrypt",
+			"load": "open", "rate": "100", "keep-alive": "false", "resume": "true"}),
+		refused("open without a rate", param.Values{"load": "open"}),
+		refused("a rate for wrk", param.Values{"rate": "10"}),
+		refused("a delay in the open loop", param.Values{"load": "open", "rate": "10", "delay": "1ms"}),
+		refused("wrk would leave connections out", param.Values{"threads": "3"}),
+		refused("wrk does not resume", param.Values{"resume": "true", "termination": "edge"}),
+		refused("nothing to resume", param.Values{"resume": "true", "load": "open", "rate": "10"}),
+		refused("several names in one handshake", param.Values{"termination": "passthrough", "routes": "2"}),
+		refused("no such route", param.Values{"targets": "^r7[.]", "routes": "7"}),
+		refused("not an expression", param.Values{"targets": "("}),
+		refused("not a processor", param.Values{"pin": "0,2"}),
+	}
+}
+
+func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases()...) }
+
+func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, New(), cases()...) }
+
+// TestTargets: the regular expression chooses among the routes.
+func TestTargets(t *testing.T) {
+	v := workloadtest.Fill(t, New(), param.Values{"routes": "12", "targets": "^r1[.]|r11"})
+	got, err := targets(v)
+	if err != nil || strings.Join(got, " ") != "r1.tare.test r11.tare.test" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestConfigurations: what each kind of termination writes.
+func TestConfigurations(t *testing.T) {
+	for termination, want := range map[string][]string{
+		plain:       {"mode http", "bind :8080\n", "req.hdr(host)", "server nginx 10.0.0.1:8080\n"},
+		edge:        {"mode http", "bind :8443 ssl crt /d/site.pem alpn http/1.1\n", "server nginx 10.0.0.1:8080\n"},
+		passthrough: {"mode tcp", "bind :8443\n", "req.ssl_sni", "server nginx 10.0.0.1:8443\n"},
+		reencrypt:   {"mode http", "bind :8443 ssl crt", "server nginx 10.0.0.1:8443 ssl verify none\n"},
+	} {
+		conf, err := newBetween("/d", termination, "10.0.0.1", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf.Threads, conf.MaxConn, conf.CPUs = 2, 77, []int{0, 2}
+		dir := t.TempDir()
+		if err := fill(dir, "x", haproxyText, conf); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range append(want, "maxconn 77\n", "nbthread 2\n", "cpu-map 1/all 0 2\n", "backend b0\n", "backend b1\n") {
+			if !strings.Contains(string(b), w) {
+				t.Errorf("%s: no %q in\n%s", termination, w, b)
+			}
+		}
+	}
+	if _, err := newBetween("/d", "all", "h", 1); err == nil {
+		t.Error("a termination that there is not was taken")
+	}
+	conf, _ := newBetween("/d", edge, "h", 2)
+	if got := string(conf.routesMap()); got != "r0.tare.test b0\nr1.tare.test b1\n" {
+		t.Errorf("the map is %q", got)
+	}
+}
+
+// TestCertificate: a TLS server can show it.
+func TestCertificate(t *testing.T) {
+	pem, err := certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tls.X509KeyPair(pem, pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Leaf.VerifyHostname(route(3)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUsage: wrong arguments start nothing.
+func TestUsage(t *testing.T) {
+	for _, args := range []string{"", "envoy", "nginx --workers x", "nginx more", "haproxy --pin x", "haproxy --termination all"} {
+		err := command(context.Background(), strings.Fields(args), io.Discard, io.Discard)
+		if !errors.Is(err, inside.ErrUsage) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// TestTogether: when one of several processes ends, the others do too, and it is an error; they end
+// quietly when they are told to.
+func TestTogether(t *testing.T) {
+	script := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	// A shell in the place of HAProxy: -f does not glob, and the file is its script.
+	stays, ends := script("stays", "exec sleep 1000\n"), script("ends", "exit 3\n")
+	err := together(context.Background(), "/bin/sh", []string{stays, ends, stays}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("one ended with 3: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := together(ctx, "/bin/sh", []string{stays, stays}, io.Discard, io.Discard); err != nil {
+		t.Errorf("told to end: %v", err)
+	}
+}
