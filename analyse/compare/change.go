@@ -5,8 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/plan"
 	"tare/record"
 )
 
@@ -14,6 +17,7 @@ import (
 type part struct {
 	mean, se, df float64
 	n            int
+	short        bool // it stopped before the last look, where its scatter may be small by chance
 	undefined    string
 }
 
@@ -28,7 +32,11 @@ func (c *comparing) estimate(res *Result) {
 			continue
 		}
 		if !r.Baseline && costs {
-			cost := c.parts(i, func(_ *folder, x *analyse.Comparison) part { return costPart(x) })
+			cost := c.parts(i, func(f *folder, x *analyse.Comparison) part {
+				p := costPart(x)
+				p.short = plan.Rule(f.Study).Short(x.Estimate)
+				return p
+			})
 			if c.several() {
 				p := repeat(cost)
 				r.Cost, pools[c.first(i)] = p.change, append(pools[c.first(i)], p)
@@ -149,11 +157,42 @@ func (c *comparing) change(a, b part) *Change {
 		out.Why = fmt.Sprintf("need n >= %d on both sides, have %d and %d", stat.MinN, a.n, b.n)
 		return out
 	}
-	va, vb := a.se*a.se, b.se*b.se
+	va, vb := squares(a, b)
 	out.SE = math.Sqrt(va + vb)
 	out.DF = math.Min(1e9, c.df(va, a.df, vb, b.df, out.N))
 	out.between(d, c.confidence)
 	return out
+}
+
+// A side that stopped early borrows a part of its variance, by logarithms: borrowed of it comes from both
+// sides together. A study stops where its scatter came out small by chance; the other side did not stop for
+// that reason. But the side may be quieter indeed, so what it borrows is at most the bound that its own variance
+// stays below in so many cases (tail).
+//
+// Without it, 93.7 to 94.2 % of the intervals of 1 to 16 rows that scatter by 1.5 to 2 % covered the truth, 5.8
+// to 6.6 % of equal rows were called changed, and 6 to 8 % of the pairs without a change had a changed row. With
+// it, the figures are 95.2, 4.9 and 4 to 5 %, and of changes of 5 % up to two in a hundred fewer are found. Without
+// the bound, five in a hundred fewer are found where B scatters three times as much as A. Simulated with
+// Student's t under the stopping rule, 2,666 pairs of 9 rows and 12,000 of one; TestSimulatedStops has a part.
+const borrowed, tail = 0.75, 0.05
+
+// squares are the squared standard errors of both sides. That of a side that stopped early is
+// raised towards what both sides together say about the scatter of a block, if that is more.
+func squares(a, b part) (va, vb float64) {
+	va, vb = a.se*a.se, b.se*b.se
+	na, nb := float64(a.n), float64(b.n)
+	both := (va*na*a.df + vb*nb*b.df) / (a.df + b.df)
+	raised := func(p part, v, n float64) float64 {
+		if !p.short || !(v > 0) || !(v*n < both) {
+			return v
+		}
+		by := both / (v * n)
+		if !math.IsInf(p.df, 1) {
+			by = min(by, p.df/distuv.ChiSquared{K: p.df}.Quantile(tail))
+		}
+		return v * math.Pow(max(1, by), borrowed)
+	}
+	return raised(a, va, na), raised(b, vb, nb)
 }
 
 // df returns the degrees of freedom of va+vb. For two studies with a fixed number of

@@ -86,3 +86,18 @@ func TestClearPart(t *testing.T) {
 		t.Errorf("the part of a mean is %+v", got)
 	}
 }
+
+// TestClearShort: a mean over rows takes the first three blocks of each as they are, also of a row that ended there.
+func TestClearShort(t *testing.T) {
+	rule := clearRule()
+	pairs := []Pair{{1, 1.1}, {1, 1.2}, {1, 1.3}, {1, 2}}
+	for n := MinN; n <= len(pairs); n++ {
+		s := Summarise(pairs[:n])
+		if !rule.Short(rule.Estimate(s, Prior{})) {
+			t.Errorf("%d of 16 blocks: not short", n)
+		}
+		if got, want := rule.Part(s, Prior{}).SE, Summarise(pairs[:MinN]).Estimate(Prior{}, 0.95).SE; got != want {
+			t.Errorf("%d blocks: a standard error of %g, want %g", n, got, want)
+		}
+	}
+}

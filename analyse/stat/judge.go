@@ -140,7 +140,7 @@ func (r Rule) Part(s Summary, prior Prior) Estimate {
 		return Summarise(s.Opening[:]).Estimate(Prior{}, r.Confidence)
 	}
 	e := r.Estimate(s, prior)
-	short := r.adaptive() && e.HasInterval() && e.Confidence == r.Level() && s.N < r.Looks[len(r.Looks)-1]
+	short := r.Short(e) && !r.Clear
 	own := prior.own(float64(s.N - 1))
 	if r.adaptive() && s.N >= firstFrom {
 		s = s.withoutFirst()
@@ -149,6 +149,15 @@ func (r Rule) Part(s Summary, prior Prior) Estimate {
 		s.Var *= 1 + small*own/float64(s.N-1)
 	}
 	return s.Estimate(Prior{}, e.Confidence)
+}
+
+// Short reports whether a comparison stopped before the last look by what it measured: in a mean of many
+// such, or beside another result, its scatter is too small. One that time ended did not choose.
+func (r Rule) Short(e Estimate) bool {
+	if !r.adaptive() || !e.HasInterval() || e.N >= r.Looks[len(r.Looks)-1] {
+		return false
+	}
+	return r.Clear || e.Confidence == r.Level()
 }
 
 // Enough reports whether a comparison needs no more blocks: its interval is no wider
