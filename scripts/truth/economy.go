@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 
 	"tare/analyse/tune"
+	"tare/store"
 	"tare/study"
 )
 
@@ -154,6 +159,7 @@ func economy(ctx context.Context, o options, data, plot string, out, progress io
 		name string
 		run  func() error
 	}{
+		{"measured", func() error { return l.shippedEconomy(ctx, ps, out) }},
 		{"studies", func() error { return l.studiesEconomy(ctx, ps, plot, out) }},
 		{"tunes", func() error { return l.tunesEconomy(ctx, out) }},
 	} {
@@ -164,6 +170,22 @@ func economy(ctx context.Context, o options, data, plot string, out, progress io
 		}
 	}
 	return nil
+}
+
+// shippedReadings has the readings of studies/economy.yaml that are in the repository, as -reduce wrote them.
+const shippedReadings = "scripts/truth/economy.csv.zst"
+
+// shippedEconomy is about the shipped readings, if there are any.
+func (l *lab) shippedEconomy(ctx context.Context, ps []policy, out io.Writer) error {
+	d, err := readData(ctx, filepath.Join(l.root, shippedReadings))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.name = shippedReadings
+	return l.measuredEconomy(d, ps, out)
 }
 
 // measuredEconomy is about one data set that was measured.
@@ -406,8 +428,15 @@ func (l *lab) each(ctx context.Context, n int, do func(i int) error) error {
 	return nil
 }
 
-// reduceTo writes the readings of a results folder to a file.
+// reduceTo writes the readings of a results folder to a file. It refuses those of the model: nobody could tell them
+// from measured ones there.
 func reduceTo(ctx context.Context, dir, file string) error {
+	if dir == "" {
+		return errors.New("-reduce needs the results folder; write -data FOLDER")
+	}
+	if modelled, err := isModelled(dir); err != nil || modelled {
+		return cmp.Or(err, fmt.Errorf("%s is modelled, not measured; give a folder of real trials", dir))
+	}
 	d, err := readData(ctx, dir)
 	if err != nil {
 		return err
@@ -417,4 +446,15 @@ func reduceTo(ctx context.Context, dir, file string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644) //nolint:gosec // the user's own
+}
+
+// isModelled reports whether the trials of a results folder are from the model.
+func isModelled(dir string) (bool, error) {
+	s, err := store.OpenReadOnly(dir)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Close() }()
+	meta, err := s.Meta()
+	return meta.Modelled, err
 }

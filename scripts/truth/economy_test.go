@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"tare/analyse/stat"
 	"tare/analyse/tune"
+	"tare/store"
 )
 
 // liveTest is a small data set with true ratios.
@@ -89,6 +91,55 @@ func TestReduced(t *testing.T) {
 	}
 	if _, err := readData(context.Background(), bad); err == nil || !strings.Contains(err.Error(), "-reduce") {
 		t.Errorf("another file: %v", err)
+	}
+}
+
+// TestShipped: the measured part is of the shipped readings, and nothing without them.
+func TestShipped(t *testing.T) {
+	l := testLab(t, 1)
+	l.root = t.TempDir()
+	ps, err := policies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := func() string {
+		var out bytes.Buffer
+		if err := l.shippedEconomy(t.Context(), ps, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if got := printed(); got != "" {
+		t.Errorf("without readings: %s", got)
+	}
+	file := filepath.Join(l.root, shippedReadings)
+	var b bytes.Buffer
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), liveTest(t).reduce(&b), os.WriteFile(file, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := printed(); !strings.Contains(got, shippedReadings+": 16 cells in 12 comparisons, 16 blocks") || !strings.Contains(got, "adaptive") {
+		t.Errorf("with readings: %s", got)
+	}
+}
+
+// TestReduceRefuses: the model's results are not reduced, nor is nothing.
+func TestReduceRefuses(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	s, err := store.Create(dir, store.Meta{StudySource: []byte("study: s\n"), Modelled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "x")
+	for data, want := range map[string]string{"": "write -data FOLDER", dir: "is modelled, not measured"} {
+		if err := reduceTo(t.Context(), data, to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", data, err, want)
+		}
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("a file was written")
 	}
 }
 
