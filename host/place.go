@@ -45,8 +45,9 @@ type Place struct {
 	Bridge       *network.Bridge  // nil: no sandbox has a network
 
 	mu       sync.Mutex
-	networks []string // names that are attached, in that order
-	retired  []string // those of them whose sandboxes are gone
+	networks []string          // names that are attached, in that order
+	retired  []string          // those of them whose sandboxes are gone
+	disks    map[string]string // sequence numbers of the given devices' disks, when the study began
 }
 
 // Image is a root file system that roles ask for by name.
@@ -78,7 +79,7 @@ func (p *Place) Check(d trial.Demand) error {
 	}
 	for _, v := range d.Volumes {
 		if v.Medium == volume.Device {
-			if err := given(v); err != nil {
+			if err := p.given(v); err != nil {
 				return err
 			}
 		}
@@ -165,7 +166,7 @@ func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, e
 // device. The path at is below the directories for data.
 func (p *Place) provide(ctx context.Context, v volume.Volume, at string) (source string, err error) {
 	if v.Medium == volume.Device {
-		return v.Device, given(v)
+		return v.Device, p.given(v)
 	}
 	if v.Medium == volume.Bind {
 		return v.Host, directory(v)
@@ -227,10 +228,10 @@ func directory(v volume.Volume) error {
 	return nil
 }
 
-// given refuses a device that is in use, or that holds something: what it holds would be lost.
-// open(2): O_EXCL on a block device fails with EBUSY while it is mounted or part of another
-// device.
-func given(v volume.Volume) error {
+// given refuses a device that is in use, that holds something, because that would be lost, or behind which
+// there is another disk than when it was first asked for. open(2): O_EXCL on a block device fails with EBUSY
+// while it is mounted or part of another device.
+func (p *Place) given(v volume.Volume) error {
 	if v.Mode != volume.Block {
 		return fmt.Errorf("tare would create a new file system on %s; use it as a block volume", v.Device)
 	}
@@ -263,7 +264,38 @@ func given(v volume.Volume) error {
 	case size < v.Size:
 		return fmt.Errorf("%s has %s, and the workload needs %s; set a smaller size, or name another device", v.Device, param.FormatSize(size), param.FormatSize(v.Size))
 	}
-	return free(v.Device, v.Overwrite)
+	if err := free(v.Device, v.Overwrite); err != nil {
+		return err
+	}
+	return p.sameDisk(v.Device, diskSequence(st.Rdev))
+}
+
+// sameDisk refuses a device whose name belongs to another disk since the study began. What that one holds may
+// be nothing that blkid knows, and still somebody's.
+func (p *Place) sameDisk(device, seq string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if first, known := p.disks[device]; known && first != seq {
+		return fmt.Errorf("%s is another disk than when the study began, or was taken away and given back; if tare may write to it, repeat the same command", device)
+	}
+	if p.disks == nil {
+		p.disks = map[string]string{}
+	}
+	p.disks[device] = seq
+	return nil
+}
+
+// diskSequence is a number that no two disks have, nor one disk that came back: diskseq in
+// Documentation/ABI/stable/sysfs-block, since Linux 5.15. A partition has its disk's. It is "" if the kernel does not
+// tell.
+func diskSequence(device uint64) string {
+	dir := fmt.Sprintf("/sys/dev/block/%d:%d/", unix.Major(device), unix.Minor(device))
+	for _, file := range []string{"diskseq", "../diskseq"} {
+		if b, err := os.ReadFile(dir + file); err == nil { //nolint:gosec // below /sys
+			return strings.TrimSpace(string(b))
+		}
+	}
+	return ""
 }
 
 func readOnlyDevice(path string) error {

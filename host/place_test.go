@@ -173,3 +173,52 @@ func TestGivenDevice(t *testing.T) {
 	disk.Size = 17 << 20
 	refused(disk, "has 16MiB, and the workload needs 17MiB; set a smaller size")
 }
+
+// TestAnotherDisk: a device whose name belongs to another disk, in the middle of a study, is refused, and nothing of that
+// disk is lost.
+func TestAnotherDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has loop devices")
+	}
+	var files []string
+	for _, name := range []string{"first.raw", "second.raw"} {
+		files = append(files, filepath.Join(t.TempDir(), name))
+		if err := os.WriteFile(files[len(files)-1], make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := loop.Attach(files[0], false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := place(t)
+	v := volume.Volume{Name: "data", Mode: volume.Block, Medium: volume.Device, Device: d.Path}
+	for range 2 {
+		if err := p.Check(trial.Demand{Volumes: []volume.Volume{v}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	second, err := os.OpenFile(files[1], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = second.Close() }()
+	config := unix.LoopConfig{Fd: uint32(second.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+	if err := unix.IoctlLoopConfigure(int(f.Fd()), &config); err != nil {
+		t.Skip("another program has taken the device: ", err)
+	}
+	if _, err := p.Prepare(t.Context(), sandbox.Want{Trial: "t-1", Role: "main", Name: "t-1-main", Volumes: []volume.Volume{v}}); err == nil || !strings.Contains(err.Error(), d.Path+" is another disk than when the study began") {
+		t.Errorf("%v", err)
+	}
+	if err := place(t).Check(trial.Demand{Volumes: []volume.Volume{v}}); err != nil {
+		t.Errorf("a new study: %v", err)
+	}
+}
