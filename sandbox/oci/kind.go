@@ -65,6 +65,26 @@ type Runtime struct {
 // paramSettle is the parameter of gVisor's kinds that run waits by.
 const paramSettle = "settle"
 
+// Parameters that are flags of runsc, by its names. asIs leaves a flag out.
+const (
+	flagDirectfs = "directfs"
+	flagOverlay  = "overlay2"
+	flagAccess   = "file-access-mounts"
+	asIs         = "default"
+)
+
+// flags are the parameters of gVisor's kinds that are flags of runsc.
+func flags() []param.Param {
+	return []param.Param{
+		{Name: flagDirectfs, Type: param.Enum, Default: asIs, Words: []string{asIs, "true", "false"},
+			Help: "runsc's flag: whether the sentry opens the host's files itself (true), or the gofer does for it; default: without the flag"},
+		{Name: flagOverlay, Type: param.Enum, Default: asIs, Words: []string{asIs, "none", "root:self", "root:memory", "all:self", "all:memory"},
+			Help: "runsc's flag: gVisor's own overlay over the root or all mounts, kept in a file (self) or in memory; default: without the flag, but none for a root that is written to"},
+		{Name: flagAccess, Type: param.Enum, Default: asIs, Words: []string{asIs, "shared", "exclusive"},
+			Help: "runsc's flag: whether others may change the files of volumes (shared), so that gVisor asks the host again and again; default: without the flag"},
+	}
+}
+
 // New returns the kind of a configuration. Nothing is looked up yet.
 func New(cfg Config) *Runtime {
 	k := &Runtime{cfg: cfg, within: spawn.ProbeTime}
@@ -78,14 +98,14 @@ func (k *Runtime) Name() string { return k.cfg.Name }
 // About implements sandbox.Kind.
 func (k *Runtime) About() string { return k.cfg.About }
 
-// Params implements sandbox.Kind. gVisor alone has one: a runtime with other
+// Params implements sandbox.Kind. gVisor alone has some: a runtime with other
 // arguments is another kind, defined in the study.
 func (k *Runtime) Params() []param.Param {
 	if !isRunsc(k.cfg.Runtime) {
 		return nil
 	}
-	return []param.Param{{Name: paramSettle, Type: param.Duration, Default: "1s", Min: 0, Max: 60,
-		Help: "how old a sandbox is at least before anything in it is measured: in its first second gVisor's clock is not calibrated, and each reading of it is a system call; 0s weighs that too"}}
+	return append([]param.Param{{Name: paramSettle, Type: param.Duration, Default: "1s", Min: 0, Max: 60,
+		Help: "how old a sandbox is at least before anything in it is measured: in its first second gVisor's clock is not calibrated, and each reading of it is a system call; 0s weighs that too"}}, flags()...)
 }
 
 // Check runs the smallest program in a real container.
@@ -157,6 +177,11 @@ func (k *Runtime) global() []string {
 // has a loopback of its own.
 func (k *Runtime) args(c *container) []string {
 	args := k.global()
+	for _, p := range flags() {
+		if v := c.spec.Options[p.Name]; v != "" && v != asIs {
+			args = append(args, "--"+p.Name+"="+v) // the last one counts
+		}
+	}
 	own := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimLeft(a, "-"), "overlay") })
 	if c.spec.Upper != "" && isRunsc(c.binary) && !own {
 		args = append(args, "--overlay2=none")

@@ -296,20 +296,23 @@ func BenchmarkWhole(b *testing.B) {
 }
 
 // TestOverlayOfGVisor: gVisor's own overlay is turned off where the root can be
-// written, unless the user's arguments speak of it.
+// written, unless the user's arguments or parameters speak of it. Parameters are flags of runsc.
 func TestOverlayOfGVisor(t *testing.T) {
 	for _, c := range []struct {
 		binary, upper string
 		args, want    []string
+		options       map[string]string
 	}{
-		{"/x/runsc", "/u", []string{"--platform=systrap"}, []string{"--platform=systrap", "--overlay2=none"}},
-		{"/x/runsc", "", []string{"--platform=systrap"}, []string{"--platform=systrap"}},
-		{"/x/runsc", "/u", []string{"--overlay2=root:self"}, []string{"--overlay2=root:self"}},
-		{"/x/runsc", "/u", []string{"-overlay2=root:memory"}, []string{"-overlay2=root:memory"}},
-		{"/x/runc", "/u", nil, nil},
+		{"/x/runsc", "/u", []string{"--platform=systrap"}, []string{"--platform=systrap", "--overlay2=none"}, nil},
+		{"/x/runsc", "", []string{"--platform=systrap"}, []string{"--platform=systrap"}, nil},
+		{"/x/runsc", "/u", []string{"--overlay2=root:self"}, []string{"--overlay2=root:self"}, nil},
+		{"/x/runsc", "/u", []string{"-overlay2=root:memory"}, []string{"-overlay2=root:memory"}, nil},
+		{"/x/runc", "/u", nil, nil, nil},
+		{"/x/runsc", "/u", nil, []string{"--overlay2=all:memory"}, map[string]string{"overlay2": "all:memory", "directfs": "default"}},
+		{"/x/runsc", "", []string{"--directfs"}, []string{"--directfs", "--directfs=false", "--file-access-mounts=exclusive"}, map[string]string{"directfs": "false", "file-access-mounts": "exclusive"}},
 	} {
 		k := kind("k", c.binary, c.args...)
-		got := k.args(&container{kind: k, binary: c.binary, spec: sandbox.Spec{Upper: c.upper}})
+		got := k.args(&container{kind: k, binary: c.binary, spec: sandbox.Spec{Want: sandbox.Want{Options: c.options}, Upper: c.upper}})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s %q with upper %q: %q, want %q", c.binary, c.args, c.upper, got, c.want)
 		}
