@@ -284,7 +284,7 @@ func request(st *study.Study, cat study.Catalogue) site.Request {
 // TestDisk: a study of disks is rehearsed, natively and in machines with I/O threads.
 func TestDisk(t *testing.T) {
 	st, cat := parse(t, `study: disk
-factors: {sandbox: [process, runc, runsc-systrap, vm], io_threads: [0, 4], rootfs: [block], disk_cache: [none, host], default_vcpus: [4], max_vcpus: [4]}
+factors: {sandbox: [process, runc, runsc-systrap, vm], io_threads: [none, 4], rootfs: [block], disk_cache: [none, host], default_vcpus: [4], max_vcpus: [4]}
 workloads: {a: {kind: fio, bs: 2KiB, jobs: 4, iodepth: 16, engine: libaio, cache: direct, target: image, responses: [throughput, latency_p99]}}
 sentinel: off
 `)
@@ -314,7 +314,7 @@ sentinel: off
 		}
 		values[box+threads] = v
 	}
-	if len(values) != 4 || values["vm4"] < 2*values["vm0"] || values["process"] < values["vm4"] || values["runc"] < 0.8*values["process"] {
+	if len(values) != 4 || values["vm4"] < 2*values["vmnone"] || values["process"] < values["vm4"] || values["runc"] < 0.8*values["process"] {
 		t.Errorf("throughputs %v", values)
 	}
 }

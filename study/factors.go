@@ -169,8 +169,14 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 
 // canonical makes two spellings of one level equal: 1KiB and 1024B.
 func canonical(ps []param.Param, text string) string {
-	if len(ps) == 0 || slices.Contains(ps[0].Words, text) {
+	if len(ps) == 0 {
 		return text
+	}
+	if slices.Contains(ps[0].Words, text) {
+		if ps[0].Type != param.Int || text != "none" || ps[0].Min > 0 {
+			return text
+		}
+		text = "0" // which param.Values.Int reads it as
 	}
 	switch ps[0].Type {
 	case param.Int, param.Float:

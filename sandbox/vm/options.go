@@ -37,6 +37,7 @@ const (
 const (
 	all  = "all"
 	auto = "auto"
+	none = "none" // of a number: 0
 
 	accelKVM = "kvm"
 	accelTCG = "tcg"
@@ -82,8 +83,8 @@ func (k *Hypervisor) Params() []param.Param {
 			Help: "boot each machine, or resume it from a snapshot of one that was booted once; a snapshot needs rootfs block"},
 		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
 			Help: "pairs of queues of the network card; auto is the number of vCPUs at boot"},
-		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: mostThreads,
-			Help: "QEMU's I/O threads for the disks of the volumes; each serves a share of each disk's queues. 0 leaves the disks to the main loop. More needs rootfs block, and two or more need QEMU 9.0 and as many queues"},
+		{Name: paramThreads, Type: param.Int, Default: "0", Min: 0, Max: mostThreads, Words: []string{none},
+			Help: "QEMU's I/O threads for the disks of the volumes; each serves a share of each disk's queues. 0, or none, leaves the disks to the main loop. More needs rootfs block, and two or more need QEMU 9.0 and as many queues"},
 		{Name: paramPinned, Type: param.Bool, Default: "false",
 			Help: "bind each I/O thread to one processor, in turn"},
 		{Name: paramDisk, Type: param.Enum, Default: diskRaw, Words: []string{diskRaw, diskLUKS},
