@@ -1,16 +1,18 @@
 package analyse
 
 import (
+	"slices"
+
 	"tare/analyse/advice"
 	"tare/analyse/tune"
 	"tare/record"
 )
 
-// Tuned is the level that a study looks for (stop.tune), in one stratum. analyse/tune says how it is
-// found.
+// Tuned is the level that a study looks for (stop.tune), in one stratum or for a mix of several.
+// analyse/tune says how it is found.
 type Tuned struct {
-	Workload string      `json:"workload"`
-	Stratum  string      `json:"stratum"` // Stratum.Key
+	Workload string      `json:"workload"` // MixName for a mix
+	Stratum  string      `json:"stratum"`  // Stratum.Key; "" for a mix
 	Shared   record.Cell `json:"shared"`
 	Response string      `json:"response"`
 	Factor   string      `json:"factor"`
@@ -25,7 +27,22 @@ type Tuned struct {
 	Whole  int          `json:"whole"`  // trials of as many blocks with every level
 	Levels []TunedLevel `json:"levels"` // in the study's order, each with what is nested under it
 
+	Mix     []TunedPart    `json:"mix,omitempty"`
 	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
+}
+
+// MixName is what a mix has in the place of a workload's name.
+const MixName = "mix"
+
+// TunedPart is a stratum of a mix.
+type TunedPart struct {
+	Workload string      `json:"workload"`
+	Stratum  string      `json:"stratum"`
+	Shared   record.Cell `json:"shared"`
+	Response string      `json:"response"`
+	Weight   float64     `json:"weight"`          // all weights of a mix sum to 1
+	Share    float64     `json:"share,omitempty"` // of its own best level's value that it has at the answer; 0: not known
+	Best     string      `json:"best,omitempty"`  // its own best level of those that were measured
 }
 
 // TunedLevel is what is known of a level.
@@ -38,47 +55,67 @@ type TunedLevel struct {
 	Chance float64 `json:"chance,omitempty"` // that it is the answer
 }
 
-// tuned says of each stratum which level the study has found.
+// tuned says of each stratum, or of a mix, which level the study has found.
 func (a *analysis) tuned() []Tuned {
 	var out []Tuned
+	mix, weights := a.study.Mixed()
 	for i := range a.study.Strata {
 		step, ok := a.plan.Tuned(i)
 		if !ok {
 			return nil
 		}
-		s, w := &a.study.Strata[i], a.study.WorkloadOf(i)
-		t := Tuned{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Factor: a.study.Compare, Reach: a.study.Stop.Tune, Stage: step.Stage, Sure: step.Sure}
-		if len(w.Responses) > 0 {
-			t.Response = w.Responses[0]
-		}
-		name := func(level int) string {
-			if level < 0 {
-				return ""
+		switch n := slices.Index(mix, i); {
+		case n < 0:
+			out = append(out, a.tunedOf(i, step))
+		case n == 0:
+			t := a.tunedOf(i, step)
+			t.Workload, t.Stratum, t.Shared, t.Response = MixName, "", nil, ""
+			t.Trials, t.Whole = t.Trials*len(mix), t.Whole*len(mix)
+			for k, j := range mix {
+				t.Mix = append(t.Mix, a.part(j, weights[k], step.Answer))
 			}
-			c := a.study.Treatment(i, s.Cells[level])
-			if own, ok := c.Get(t.Factor); ok && len(c) == 1 {
-				return own
-			}
-			return c.Key()
+			out = append(out, t)
 		}
-		t.Answer, t.Best = name(step.Answer), name(step.Best)
-		blocks, levels := 0, 0
-		for k, l := range step.Levels {
-			t.Levels = append(t.Levels, TunedLevel{Level: name(k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer})
-			t.Trials += l.Blocks
-			blocks = max(blocks, l.Blocks)
-			if a.skipped[s.Cells[k].Key()] == "" {
-				levels++
-			}
-		}
-		t.Whole = blocks * levels
-		if step.Stage == tune.Found {
-			cell := s.Cells[step.Answer]
-			sandbox, _ := cell.Get("sandbox")
-			level, _ := cell.Get(t.Factor)
-			t.Patches = advice.PatchesOf(t.Factor, level, a.kinds[sandbox].Family)
-		}
-		out = append(out, t)
 	}
 	return out
+}
+
+// tunedOf is what a step says about the level of a stratum.
+func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
+	s, w := &a.study.Strata[i], a.study.WorkloadOf(i)
+	t := Tuned{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Factor: a.study.Compare, Reach: a.study.Stop.Tune, Stage: step.Stage, Sure: step.Sure}
+	if len(w.Responses) > 0 {
+		t.Response = w.Responses[0]
+	}
+	t.Answer, t.Best = a.study.LevelOf(i, step.Answer), a.study.LevelOf(i, step.Best)
+	blocks, levels := 0, 0
+	for k, l := range step.Levels {
+		t.Levels = append(t.Levels, TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer})
+		t.Trials += l.Blocks
+		blocks = max(blocks, l.Blocks)
+		if a.skipped[s.Cells[k].Key()] == "" {
+			levels++
+		}
+	}
+	t.Whole = blocks * levels
+	if step.Stage == tune.Found {
+		cell := s.Cells[step.Answer]
+		sandbox, _ := cell.Get("sandbox")
+		level, _ := cell.Get(t.Factor)
+		t.Patches = advice.PatchesOf(t.Factor, level, a.kinds[sandbox].Family)
+	}
+	return t
+}
+
+// part is what a level of the mix gives one of its strata.
+func (a *analysis) part(i int, weight float64, answer int) TunedPart {
+	s, w := &a.study.Strata[i], a.study.WorkloadOf(i)
+	p := TunedPart{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Weight: weight}
+	if len(w.Responses) > 0 {
+		p.Response = w.Responses[0]
+	}
+	if step := a.plan.Alone(i); answer >= 0 && step.Best >= 0 {
+		p.Share, p.Best = step.Levels[answer].Share, a.study.LevelOf(i, step.Best)
+	}
+	return p
 }

@@ -136,6 +136,7 @@ type Plan struct {
 	turns  []int    // by stratum: its turn to choose a node; nil for one node
 	cells  []cellState
 	strata []stratumState
+	mix    mix // of a study that looks for one level for several strata
 	index  map[string]int
 	seq    int // the highest seen
 	fed    int
@@ -193,6 +194,7 @@ func New(st *study.Study, skips []record.Skip, nodes []string) *Plan {
 		}
 	}
 	p.counting = newCounting(st, skips)
+	p.mix.strata, p.mix.weights = st.Mixed()
 	p.rewind()
 	return p
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // A study can look for a level of the compared factor (Stop.Tune). A pass then measures only those cells
-// of a stratum that may still be the answer. The levels are the stratum's cells in the study's order.
+// of a stratum that may still be the answer. The levels are the stratum's cells in the study's order. Strata
+// of a mix have one answer: a pass measures the same levels of all of them.
 
 // tuneMost is the most blocks of a stratum whose answer does not become clear.
 const tuneMost = 16
@@ -31,7 +32,7 @@ func (p *Plan) ask() {
 			continue
 		}
 		if s.closed == 0 {
-			s.found = p.tuned(i)
+			s.found = p.tuned(p.mixOf(i))
 		}
 		cells := make([]int, 0, len(s.found.Measure))
 		for _, level := range s.found.Measure {
@@ -49,33 +50,77 @@ func (s *stratumState) asks(pass, id int) bool {
 	return len(s.asked) == 0 || pass <= len(s.asked) && slices.Contains(s.asked[pass-1], id)
 }
 
-// tuned is what the closed blocks of a stratum say about its levels.
-func (p *Plan) tuned(stratum int) tune.Step {
-	s := &p.strata[stratum]
-	closed := make([]bool, len(s.cells))
-	values := make([][]float64, s.closed)
-	for b := range values {
-		values[b] = make([]float64, len(s.cells))
+// mix is the strata for which a study looks for one level.
+type mix struct {
+	strata  []int
+	weights []float64 // which sum to 1
+}
+
+// mixOf is the mix that a stratum belongs to, or the stratum alone.
+func (p *Plan) mixOf(stratum int) mix {
+	if slices.Contains(p.mix.strata, stratum) {
+		return p.mix
 	}
-	for k, id := range s.cells {
-		c := &p.cells[id]
-		closed[k] = c.skipped || c.gaveUp != ""
-		for b := range values {
-			v := c.value(b + 1)
-			if p.study.Strata[stratum].Better == record.Lower {
-				v = 1 / v
+	return mix{[]int{stratum}, []float64{1}}
+}
+
+// tuned is what the closed blocks of a mix say about its levels. Its value at a level is the weighted
+// geometric mean of its strata's values, where less is better of their inverses. The units of the strata, and
+// their bests, are constant factors of it, so they do not matter.
+func (p *Plan) tuned(m mix) tune.Step {
+	blocks := p.strata[m.strata[0]].closed
+	for _, i := range m.strata {
+		blocks = min(blocks, p.strata[i].closed)
+	}
+	values := make([][]float64, blocks)
+	for b := range values {
+		values[b] = make([]float64, len(p.strata[m.strata[0]].cells))
+		for k := range values[b] {
+			sum := 0.0
+			for n, i := range m.strata {
+				y := m.weights[n] * math.Log(p.cells[p.strata[i].cells[k]].value(b+1))
+				if p.study.Strata[i].Better == record.Lower {
+					y = -y
+				}
+				sum += y
 			}
-			values[b][k] = v
+			values[b][k] = math.Exp(sum)
 		}
 	}
-	return tune.Next(values, closed, p.goal())
+	return tune.Next(values, p.shut(m), p.goal())
+}
+
+// shut says of each level whether it cannot be the answer, because one of the mix cannot run with it.
+func (p *Plan) shut(m mix) []bool {
+	out := make([]bool, len(p.strata[m.strata[0]].cells))
+	for _, i := range m.strata {
+		for k, id := range p.strata[i].cells {
+			out[k] = out[k] || p.cells[id].skipped || p.cells[id].gaveUp != ""
+		}
+	}
+	return out
+}
+
+// endMix ends the rest of a mix one of which has ended: it has no level without that one.
+func (p *Plan) endMix() {
+	k := slices.IndexFunc(p.mix.strata, func(i int) bool { return p.strata[i].ending != nil })
+	if k < 0 {
+		return
+	}
+	first := p.strata[p.mix.strata[k]].ending
+	for _, i := range p.mix.strata {
+		if s := &p.strata[i]; s.ending == nil {
+			s.ending = &Ending{Code: first.Code, Text: "of a workload of its mix: " + first.Text, Blocks: s.closed}
+		}
+	}
 }
 
 // judgeTuned returns why a stratum ends after a pass. The code is "" if it goes on.
 func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
-	s.found = p.tuned(p.cells[s.cells[0]].stratum)
+	m := p.mixOf(p.cells[s.cells[0]].stratum)
+	s.found = p.tuned(m)
 	switch {
-	case !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped && p.cells[id].gaveUp == "" }):
+	case !slices.Contains(p.shut(m), false):
 		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
 		return EndFound, fmt.Sprintf("the level is found, with a confidence of %.0f %%", 100*math.Min(s.found.Sure, 0.99))
@@ -92,4 +137,10 @@ func (p *Plan) Tuned(stratum int) (step tune.Step, ok bool) {
 	}
 	p.advance()
 	return p.strata[stratum].found, true
+}
+
+// Alone is what is known about the levels by a stratum of a mix alone.
+func (p *Plan) Alone(stratum int) tune.Step {
+	p.advance()
+	return p.tuned(mix{[]int{stratum}, []float64{1}})
 }

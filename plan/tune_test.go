@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -93,5 +94,98 @@ func TestTuneSkipped(t *testing.T) {
 		if e, _ := p.Ending(0); e.Code != want {
 			t.Errorf("%q fails: %+v, want %s", failing, e, want)
 		}
+	}
+}
+
+// TestMix: two workloads with opposite wants have one level, which depends on their weights; a resumed study goes
+// on as it would have, and a level that fails for one of them is the answer for none.
+func TestMix(t *testing.T) {
+	// The first gains until level 8, the second loses by each level, half as much.
+	effect := func(n Next, k int) float64 {
+		if w, _ := n.Cell.Get("workload"); w == "w0" {
+			return -0.4 * float64(min(k, 8))
+		}
+		return 0.2 * float64(k)
+	}
+	for _, c := range []struct {
+		weights map[string]float64
+		failing string // level of the second workload
+		lo, hi  int
+	}{
+		{map[string]float64{"w0": 1, "w1": 1}, "", 8, 8},
+		{map[string]float64{"w0": 1, "w1": 3}, "", 0, 0},
+		{map[string]float64{"w0": 1, "w1": 1}, "t8", 7, 7},
+	} {
+		st := makeStudy(3, 12)
+		st.Stop.Looks, st.Stop.Width, st.Stop.Tune, st.Stop.Mix = nil, 0, 1, c.weights
+		for i := range st.Strata {
+			st.Strata[i].Better = record.Lower
+		}
+		w := world{seed: 3, noise: 0.01, always: func(n Next) bool {
+			workload, _ := n.Cell.Get("workload")
+			level, _ := n.Cell.Get("sandbox")
+			return workload == "w1" && level == c.failing
+		}}
+		made := func(n Next) *record.Trial {
+			level, _ := n.Cell.Get("sandbox")
+			k, err := strconv.Atoi(strings.TrimPrefix(level, "t"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.effect = func(string) float64 { return effect(n, k) }
+			return w.trial(n)
+		}
+		p := New(st, nil, nil)
+		var trials []*record.Trial
+		measured := map[string]map[string]bool{}
+		for n, ok := p.Next(); ok; n, ok = p.Next() {
+			x := made(n)
+			trials = append(trials, x)
+			p.Done(x)
+			workload, _ := n.Cell.Get("workload")
+			level, _ := n.Cell.Get("sandbox")
+			if measured[workload] == nil {
+				measured[workload] = map[string]bool{}
+			}
+			measured[workload][level] = true
+		}
+		a, _ := p.Tuned(0)
+		b, _ := p.Tuned(1)
+		if a.Answer < c.lo || a.Answer > c.hi || a.Answer != b.Answer || a.Stage != tune.Found {
+			t.Errorf("%v: level %d, %s (of the other %d), want %d to %d", c.weights, a.Answer, a.Stage, b.Answer, c.lo, c.hi)
+		}
+		if !maps.Equal(measured["w0"], measured["w1"]) {
+			t.Errorf("%v: levels %v of one and %v of the other", c.weights, measured["w0"], measured["w1"])
+		}
+		if other, _ := p.Tuned(2); other.Answer != 0 {
+			t.Errorf("outside of the mix: level %d", other.Answer)
+		}
+		if alone := p.Alone(0); alone.Best < 7 {
+			t.Errorf("the first alone: the best is %d", alone.Best)
+		}
+		again := New(st, nil, nil)
+		for _, x := range trials[:len(trials)/2] {
+			again.Done(x)
+		}
+		if n, ok := again.Next(); !ok || n.Cell.Key() != trials[len(trials)/2].Cell.Key() {
+			t.Errorf("%v: resumed at %s", c.weights, n.Cell)
+		}
+	}
+}
+
+// TestMixEnds: a mix one of which cannot run has no level, and the rest of it does not run on.
+func TestMixEnds(t *testing.T) {
+	st := makeStudy(2, 4)
+	st.Stop.Looks, st.Stop.Width, st.Stop.Tune, st.Stop.Mix = nil, 0, 1, map[string]float64{"w0": 1, "w1": 1}
+	var skips []record.Skip
+	for _, c := range st.Strata[1].Cells {
+		skips = append(skips, record.Skip{Cell: c, Reason: "not here"})
+	}
+	p := New(st, skips, nil)
+	if n, ok := p.Next(); ok {
+		t.Errorf("it runs %s", n.Cell)
+	}
+	if e, ok := p.Ending(0); !ok || e.Code != EndSkipped || !strings.Contains(e.Text, "of a workload of its mix: none of its cells can run here") {
+		t.Errorf("%+v", e)
 	}
 }

@@ -85,6 +85,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 			if w.pass > 0 {
 				p.closePass()
 			}
+			p.endMix()
 			if !slices.ContainsFunc(p.strata, func(s stratumState) bool { return s.ending == nil }) {
 				w.ended = true
 				continue

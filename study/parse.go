@@ -160,6 +160,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	}
 	d.carry()
 	d.stratumResponses()
+	d.mixOf(keys["stop"].val)
 	d.tablesOf()
 	d.figuresOf()
 	if err := d.err(); err != nil {
@@ -295,7 +296,7 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune")
+	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune", "mix")
 	if p, ok := keys["rule"]; ok {
 		d.adaptive(p, keys)
 	}

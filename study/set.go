@@ -12,7 +12,7 @@ import (
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
 	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
-		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.rule",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.mix", "stop.rule",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
@@ -48,23 +48,26 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		} else {
 			name = key
 		}
-		if key == "collect.use" || key == "stop.looks" {
+		switch key {
+		case "collect.use", "stop.looks":
 			r.assign(target, name, r.sequence(set, values), set)
-		} else {
+		case "stop.mix":
+			r.assign(target, name, r.weights(set, values), set)
+		default:
 			r.assign(target, name, r.made(set, value), set)
 		}
 		// The two stopping rules exclude each other, and the argument wins.
 		switch key {
 		case "stop.fixed":
-			remove(target, "looks", "width", "tune", "rule")
+			remove(target, "looks", "width", "tune", "mix", "rule")
 		case "stop.tune":
 			remove(target, "fixed", "looks", "width", "rule")
 		case "stop.rule":
-			remove(target, "fixed", "looks", "width", "tune")
+			remove(target, "fixed", "looks", "width", "tune", "mix")
 		case "stop.looks":
-			remove(target, "fixed", "tune")
+			remove(target, "fixed", "tune", "mix")
 		case "stop.width":
-			remove(target, "fixed", "tune", "rule")
+			remove(target, "fixed", "tune", "mix", "rule")
 		}
 		return ""
 	case key == FactorWorkload:
@@ -136,6 +139,17 @@ func (r *reader) sequence(set string, values []string) *yaml.Node {
 		n.Content = append(n.Content, r.made(set, v))
 	}
 	r.origin[n] = set
+	return n
+}
+
+// weights is a mapping, from name=weight,name=weight.
+func (r *reader) weights(set string, values []string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	r.origin[n] = set
+	for _, v := range values {
+		name, weight, _ := strings.Cut(v, "=")
+		n.Content = append(n.Content, r.made(set, name), r.made(set, weight))
+	}
 	return n
 }
 

@@ -104,6 +104,19 @@ func (s *Study) Treatment(stratum int, cell record.Cell) record.Cell {
 	return out
 }
 
+// LevelOf names the cell of a stratum with this index by its level of the compared factor, and by all of its
+// treatment where other factors are nested under that. It is "" for an index below 0.
+func (s *Study) LevelOf(stratum, index int) string {
+	if index < 0 {
+		return ""
+	}
+	c := s.Treatment(stratum, s.Strata[stratum].Cells[index])
+	if own, ok := c.Get(s.Compare); ok && len(c) == 1 {
+		return own
+	}
+	return c.Key()
+}
+
 // WorkloadOf returns the workload of a stratum with the responses that it has
 // there, and with the levels that all of its cells share among its Params. Levels of
 // other things (isolate, a sandbox's own) are among them too.
@@ -169,6 +182,9 @@ type Stop struct {
 	// best itself. The blocks then measure only levels that may be the answer (analyse/tune). 0: no level
 	// is looked for.
 	Tune float64
+	// Mix has the weights of the workloads, by label, for which Tune looks for one level; nil: each
+	// stratum has a level of its own.
+	Mix map[string]float64
 }
 
 // widest is the largest share of the margin that a width may be without a warning. An interval

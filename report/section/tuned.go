@@ -2,9 +2,11 @@ package section
 
 import (
 	"fmt"
+	"slices"
 
 	"tare/analyse"
 	"tare/analyse/tune"
+	"tare/record"
 	"tare/report/words"
 )
 
@@ -20,7 +22,7 @@ func Tuned(r *analyse.Result) *Section {
 		if i == 0 {
 			s.About = fmt.Sprintf("share of the best level's value, with %g %% intervals", 100*r.Confidence)
 		}
-		s.Head(words.Stratum(r, t.Workload, t.Shared, fixed) + ", " + t.Response)
+		s.Head(tunedHead(r, t, fixed))
 		s.Text(tunedAnswer(t, r.Margin))
 		table := NewTable(1, t.Factor, "of the best", "interval", "blocks", "chance")
 		for _, l := range t.Levels {
@@ -31,6 +33,9 @@ func Tuned(r *analyse.Result) *Section {
 			table.Row(l.Level, percentOf(l.Share), percentOf(l.Lo)+" to "+percentOf(l.Hi), fmt.Sprint(l.Blocks), percentOf(l.Chance))
 		}
 		s.Table(table)
+		if len(t.Mix) > 0 {
+			s.Table(tunedMix(r, t, fixed))
+		}
 		if e := (Entry{Head: fmt.Sprintf("Set %s to %s", t.Factor, t.Answer), Patches: t.Patches}); len(t.Patches) > 0 {
 			s.Blocks = append(s.Blocks, Block{Entry: &e})
 		}
@@ -39,13 +44,44 @@ func Tuned(r *analyse.Result) *Section {
 	return s
 }
 
+// tunedHead names what a level is for.
+func tunedHead(r *analyse.Result, t *analyse.Tuned, fixed record.Cell) string {
+	if len(t.Mix) == 0 {
+		return words.Stratum(r, t.Workload, t.Shared, fixed) + ", " + t.Response
+	}
+	var names []string
+	for _, p := range t.Mix {
+		if !slices.Contains(names, p.Workload) {
+			names = append(names, p.Workload)
+		}
+	}
+	return "the mix of " + words.List(names)
+}
+
+// tunedMix says what the answer gives each part of a mix.
+func tunedMix(r *analyse.Result, t *analyse.Tuned, fixed record.Cell) *Table {
+	table := NewTable(1, "at "+t.Factor+" "+t.Answer, "weight", "of its own best", "its own best level")
+	for _, p := range t.Mix {
+		share := "-"
+		if p.Share > 0 {
+			share = percentOf(p.Share)
+		}
+		table.Row(words.Stratum(r, p.Workload, p.Shared, fixed)+", "+p.Response, percentOf(p.Weight), share, p.Best)
+	}
+	return table
+}
+
 // tunedAnswers are the answers alone.
 func tunedAnswers(r *analyse.Result) *Section {
 	s := &Section{ID: "tuned"}
 	fixed := fixedLevels(r)
 	for i := range r.Tuned {
 		t := &r.Tuned[i]
-		s.Item(words.Stratum(r, t.Workload, t.Shared, fixed), tunedAnswer(t, r.Margin))
+		lead := words.Stratum(r, t.Workload, t.Shared, fixed)
+		if len(t.Mix) > 0 {
+			lead = tunedHead(r, t, fixed)
+		}
+		s.Item(lead, tunedAnswer(t, r.Margin))
 	}
 	return s
 }
