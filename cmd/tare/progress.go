@@ -22,6 +22,8 @@ type progress struct {
 	failed   int
 	expected func(record.Cell) time.Duration
 	pace     *pace // of a rehearsal: its trials do not take what they say; nil: they do
+	searches []search
+	pass     int // of which the searches were told
 }
 
 func newProgress(out *terminal.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {
@@ -65,6 +67,10 @@ func (p *progress) observe(ev run.Event) {
 		}
 		p.say("trial %d, block %d%s, %s: %s (%s; %s left)",
 			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, p.pace.took(ev.Trial), left)
+	}
+	if ev.Kind == run.TrialEnds && r.Pass != p.pass {
+		p.pass = r.Pass
+		p.found(ev.Plan, r.Pass-1)
 	}
 }
 

@@ -139,6 +139,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 	if each > 0 {
 		prog.rehearses(each)
 	}
+	prog.searches = searchesOf(st)
 	runErr := (&run.Engine{Session: s, Store: db, Observe: prog.observe}).Run(ctx, p)
 	prog.finish()
 	if a.logs != nil {

@@ -21,6 +21,7 @@ type tuneFlags struct {
 	run    runFlags
 	factor string
 	reach  string
+	mix    string
 	budget time.Duration
 }
 
@@ -35,6 +36,7 @@ func (a *app) tuneVerb() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.factor, "factor", "", "the factor to tune, or FACTOR=level,... with its levels in order")
 	fl.StringVar(&f.reach, "reach", "90%", "share of the best level's value that the level must reach, from 50% on, or best")
+	fl.StringVar(&f.mix, "mix", "", "find one level for several workloads, WORKLOAD=weight,... (default: one for each)")
 	fl.DurationVar(&f.budget, "budget", 0, "the most time to measure; 0 is the study's budget")
 	fl.StringVarP(&f.run.results, "results", "o", "", "results folder (default results/NAME-tune-FACTOR)")
 	fl.StringVar(&f.run.on, "on", "", onHelp)
@@ -57,6 +59,12 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if given {
 		sets = append(sets, name+"="+levels)
 	}
+	if f.mix != "" {
+		sets = append(sets, "stop.mix="+f.mix)
+		if !slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, study.FactorWorkload+"=") }) {
+			sets = append(sets, study.FactorWorkload+"="+strings.Join(mixed(f.mix), ","))
+		}
+	}
 	where, leave, err := a.siteOn(ctx, f.run.on, f.run.host, f.run.data, f.run.cluster)
 	if err != nil {
 		return err
@@ -75,7 +83,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 		f.run.sets = append(f.run.sets, "budget.time="+f.budget.String())
 	}
 	if f.run.results == "" {
-		f.run.results = "results/" + st.Name + "-tune-" + plainName(name) + where.About().Suffix
+		f.run.results = "results/" + st.Name + "-tune-" + plainName(name) + mixName(f.mix) + where.About().Suffix
 	}
 	if f.run.fresh {
 		f.run.results, f.run.fresh = freeName(f.run.results), false
@@ -107,6 +115,24 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	a.line("results: %s", f.run.results)
 	return nil
+}
+
+// mixName ends the name of the results folder of a mix, whose study is another one.
+func mixName(mix string) string {
+	if mix == "" {
+		return ""
+	}
+	return "-" + plainName(mix)
+}
+
+// mixed are the workloads of WORKLOAD=weight,...
+func mixed(mix string) []string {
+	var out []string
+	for part := range strings.SplitSeq(mix, ",") {
+		label, _, _ := strings.Cut(part, "=")
+		out = append(out, strings.TrimSpace(label))
+	}
+	return out
 }
 
 // firstLevel is the first level of a factor of the study, which is the baseline of the others. The last

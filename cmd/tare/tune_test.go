@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -55,5 +56,66 @@ baseline: vm
 	}
 	if _, again, _ := run(); again != out {
 		t.Errorf("again: %s, before: %s", again, out)
+	}
+}
+
+// TestTuneMix: two workloads have one level, the third is left out, and the report says what each has there.
+func TestTuneMix(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	err := os.WriteFile(file, []byte(`study: s
+factors:
+  sandbox: [vm]
+  default_vcpus: [1, 2, 3, 4, 5, 6, 7, 8]
+workloads:
+  large: {kind: net, mode: stream, size: 64KiB, connections: [1, 2], warmup: 100ms, duration: 300ms, responses: [throughput]}
+  small: {kind: net, mode: stream, size: 1KiB, connections: 8, warmup: 100ms, duration: 300ms, responses: [throughput]}
+  other: {kind: net, mode: rr, responses: [rate]}
+baseline: vm
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(more ...string) string {
+		t.Helper()
+		var o, e bytes.Buffer
+		args := append([]string{"tune", file, "--factor", "default_vcpus", "--mix", "large=3,small=1", "--on", "model", "--results", filepath.Join(dir, "r")}, more...)
+		if code := execute(t.Context(), &o, &e, args); code != exitOK {
+			t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
+		}
+		if len(more) == 0 && !strings.Contains(e.String(), "after block 1, the mix: ") {
+			t.Errorf("progress says nothing of the mix:\n%s", e.String())
+		}
+		return o.String()
+	}
+	out := run()
+	var got struct {
+		Tuned []struct {
+			Workload, Answer, Stage string
+			Trials, Whole           int
+			Mix                     []struct {
+				Workload      string
+				Weight, Share float64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(run("--json")), &got); err != nil || len(got.Tuned) != 1 {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	x := got.Tuned[0]
+	weights := map[string]float64{}
+	for _, p := range x.Mix {
+		weights[p.Workload] += p.Weight
+		if p.Share <= 0.5 || p.Share > 1 {
+			t.Errorf("%s has %v of its best", p.Workload, p.Share)
+		}
+	}
+	if x.Workload != "mix" || x.Stage != "found" || x.Trials%3 != 0 || x.Trials >= x.Whole || len(x.Mix) != 3 || weights["large"] != 0.75 || weights["small"] != 0.25 {
+		t.Errorf("%+v", x)
+	}
+	for _, says := range []string{"the mix of large and small", "of its own best", "Set default_vcpus to " + x.Answer} {
+		if !strings.Contains(out, says) {
+			t.Errorf("the report does not say %q:\n%s", says, out)
+		}
 	}
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/analyse/tune"
+	"tare/plan"
+	"tare/report/words"
+	"tare/study"
+)
+
+// search is a search for a level, as progress tells of it.
+type search struct {
+	name    string
+	stratum int // of a mix, the first
+	strata  int
+	level   func(index int) string
+}
+
+// searchesOf are the searches of a study; nil if it looks for no level.
+func searchesOf(st *study.Study) []search {
+	if st.Stop.Tune == 0 {
+		return nil
+	}
+	var out []search
+	mix, _ := st.Mixed()
+	for i := range st.Strata {
+		s := search{short(st.Strata[i].Shared), i, 1, func(index int) string { return st.LevelOf(i, index) }}
+		switch n := slices.Index(mix, i); {
+		case n > 0:
+			continue
+		case n == 0:
+			s.name, s.strata = "the mix", len(mix)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// found tells what the searches know after a block. Of several, it tells how many are clear.
+func (p *progress) found(at *plan.Plan, block int) {
+	if len(p.searches) == 0 || block < 1 {
+		return
+	}
+	clear, trials, whole, text := 0, 0, 0, ""
+	for _, s := range p.searches {
+		step, _ := at.Tuned(s.stratum)
+		most := 0
+		for _, l := range step.Levels {
+			most = max(most, l.Blocks)
+			trials += l.Blocks * s.strata
+		}
+		whole += most * len(step.Levels) * s.strata
+		if step.Stage == tune.Found || step.Stage == tune.Confirming {
+			clear++
+		}
+		text = s.name + ": " + s.know(step)
+	}
+	if n := len(p.searches); n > 1 {
+		text = fmt.Sprintf("%d of %d levels are clear", clear, n)
+	}
+	if p.terminal {
+		p.out.Rewrite("")
+	}
+	p.say("after block %d, %s; %s instead of %d", block, text, words.Count(trials, "trial"), whole)
+}
+
+// know is what a search knows.
+func (s search) know(step tune.Step) string {
+	if step.Answer < 0 {
+		return "no trial was good"
+	}
+	sure := 100 * min(step.Sure, 0.99)
+	if step.Stage != tune.Narrowing {
+		return fmt.Sprintf("%s is clear (%.0f %%), and fresh blocks confirm it", s.level(step.Answer), sure)
+	}
+	var next []string
+	for _, i := range step.Measure {
+		next = append(next, s.level(i))
+	}
+	return fmt.Sprintf("%s is the most probable (%.0f %%), and %s are next", s.level(step.Answer), sure, words.List(next))
+}
