@@ -54,7 +54,7 @@ func Attach(path string, direct bool) (*Device, error) {
 			return nil, err
 		}
 		if err = unix.IoctlLoopConfigure(int(d.f.Fd()), &config); err == nil {
-			return d, nil
+			return d, d.writable()
 		}
 		_ = d.f.Close()
 		if !errors.Is(err, unix.EBUSY) { // otherwise another program took it in between
@@ -62,6 +62,15 @@ func Attach(path string, direct bool) (*Device, error) {
 		}
 	}
 	return nil, errors.New("no loop device stays free; stop the programs that take them")
+}
+
+// writable undoes BLKROSET, blockdev(8): a device keeps it from its last file, and mount(2) would then say that
+// permission is denied. It gives the device back if it fails.
+func (d *Device) writable() error {
+	if err := unix.IoctlSetPointerInt(int(d.f.Fd()), unix.BLKROSET, 0); err != nil {
+		return errors.Join(fmt.Errorf("cannot make %s writable: %w", d.Path, err), d.Close())
+	}
+	return nil
 }
 
 // Close gives the device back. It stays while a sandbox has it open.
