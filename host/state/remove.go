@@ -115,11 +115,11 @@ type record struct {
 func (b *base) make(name string) (*os.File, error) {
 	path := filepath.Join(b.path, name)
 	if err := b.root.Mkdir(name, 0o700); err != nil {
-		return nil, fmt.Errorf("making %s: %w; `tare clean` removes it if a killed run left it", path, errors.Unwrap(err))
+		return nil, notMade(path, errors.Unwrap(err))
 	}
 	f, err := b.root.OpenFile(filepath.Join(name, recordName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), b.root.Remove(name))
+		return nil, errors.Join(notMade(path, errors.Unwrap(err)), b.root.Remove(name))
 	}
 	// Run on a file system without locks too. There clean relies on the host's
 	// lock alone to know that nobody uses the directory.
@@ -132,6 +132,20 @@ func (b *base) make(name string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("making %s: %w", path, err), b.remove(name, isRecord, f), f.Close())
 	}
 	return f, nil
+}
+
+// notMade says what to do about a directory that cannot be made.
+func notMade(path string, err error) error {
+	do := "see that its parent can be written to"
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		do = "`tare clean` removes it if a killed run left it"
+	case errors.Is(err, unix.EROFS):
+		do = "mount the file system for writing, or choose another directory with --data"
+	case errors.Is(err, unix.ENOSPC):
+		do = "free some space, or choose another directory with --data"
+	}
+	return fmt.Errorf("cannot make %s: %w; %s", path, err, do)
 }
 
 // look finds out whether the directory name may be removed: it belongs to this user, and

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -347,5 +349,19 @@ func TestOwnRemovalWithASharedLock(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(lib, "t1")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("it stays:", err)
+	}
+}
+
+// TestNotMade: why a directory cannot be made decides what to do about it.
+func TestNotMade(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		unix.EEXIST: "cannot make /d: file exists; `tare clean` removes it",
+		unix.EROFS:  "cannot make /d: read-only file system; mount the file system for writing, or choose another directory with --data",
+		unix.ENOSPC: "cannot make /d: no space left on device; free some space",
+		unix.EACCES: "cannot make /d: permission denied; see that its parent can be written to",
+	} {
+		if got := notMade("/d", errno).Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
