@@ -63,7 +63,11 @@ func (p *progress) found(at *plan.Plan, block int) {
 	if p.terminal {
 		p.out.Rewrite("")
 	}
-	p.say("after block %d, %s; %s instead of %d", block, text, words.Count(trials, "trial"), whole)
+	took := words.Count(trials, "trial")
+	if trials < whole {
+		took += fmt.Sprintf(" instead of %d", whole)
+	}
+	p.say("after block %d, %s; %s", block, text, took)
 }
 
 // know is what a search knows.
