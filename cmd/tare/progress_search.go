@@ -12,8 +12,8 @@ import (
 
 // search is a search for a level, as progress tells of it.
 type search struct {
-	name    string
-	stratum int // of a mix, the first
+	name    string // of a mix
+	stratum int    // of a mix, the first
 	strata  int
 	level   func(index int) string
 }
@@ -26,12 +26,12 @@ func searchesOf(st *study.Study) []search {
 	var out []search
 	mix, _ := st.Mixed()
 	for i := range st.Strata {
-		s := search{short(st.Strata[i].Shared), i, 1, func(index int) string { return st.LevelOf(i, index) }}
+		s := search{"", i, 1, func(index int) string { return st.Compare + " " + st.LevelOf(i, index) }}
 		switch n := slices.Index(mix, i); {
 		case n > 0:
 			continue
 		case n == 0:
-			s.name, s.strata = "the mix", len(mix)
+			s.name, s.strata = "the mix: ", len(mix)
 		}
 		out = append(out, s)
 	}
@@ -55,7 +55,7 @@ func (p *progress) found(at *plan.Plan, block int) {
 		if step.Stage == tune.Found || step.Stage == tune.Confirming {
 			clear++
 		}
-		text = s.name + ": " + s.know(step)
+		text = s.name + s.know(step)
 	}
 	if n := len(p.searches); n > 1 {
 		text = fmt.Sprintf("%d of %d levels are clear", clear, n)
@@ -79,9 +79,5 @@ func (s search) know(step tune.Step) string {
 	if step.Stage != tune.Narrowing {
 		return fmt.Sprintf("%s is clear (%.0f %%), and fresh blocks confirm it", s.level(step.Answer), sure)
 	}
-	var next []string
-	for _, i := range step.Measure {
-		next = append(next, s.level(i))
-	}
-	return fmt.Sprintf("%s is the most probable (%.0f %%), and %s are next", s.level(step.Answer), sure, words.List(next))
+	return fmt.Sprintf("%s is the most probable (%.0f %%), and the next block measures %s", s.level(step.Answer), sure, words.Count(len(step.Measure), "level"))
 }
