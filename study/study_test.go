@@ -322,3 +322,15 @@ sandbox odd: parameter "duration" belongs to workload cpu already; give it anoth
 		t.Errorf("Check = %v\nwant %s", err, want)
 	}
 }
+
+// TestNoneIsZero: a number that none stands for is one level with 0, unless 0 is no value of it.
+func TestNoneIsZero(t *testing.T) {
+	threads := []param.Param{{Name: "io_threads", Type: param.Int, Max: 16, Words: []string{"none"}}}
+	limit := []param.Param{{Name: "limit", Type: param.Int, Min: 1, Max: 16, Words: []string{"none"}}}
+	if a, b := canonical(threads, "none"), canonical(threads, "0"); a != b {
+		t.Errorf("none is %q, 0 is %q", a, b)
+	}
+	if got := canonical(limit, "none"); got != "none" {
+		t.Errorf("none is %q where 0 is no value", got)
+	}
+}
