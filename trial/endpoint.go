@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"tare/record"
@@ -148,7 +149,10 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 // prepareSandbox asks the place for what a sandbox needs.
 func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
 	spec, err := t.maker.Place.Prepare(ctx, want)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return spec, &failure{kind: "disk", role: want.Role, err: fmt.Errorf("%w; free some space, or choose another disk with --data", err)}
+	case err != nil:
 		return spec, &failure{kind: "start", role: want.Role, err: err}
 	}
 	return spec, nil

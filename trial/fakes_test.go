@@ -188,6 +188,7 @@ type place struct {
 	images    error // likewise
 	caches    error // what DropCaches says
 	link      error // what Shape says
+	prepare   error // what Prepare says
 	available func() int64
 	cores     int // that Apart splits
 
@@ -210,7 +211,7 @@ func (p *place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 		p.networks = append(p.networks, want.Name)
 		spec.Network = sandbox.Network{Path: "/run/netns/" + want.Name, Addr: netip.MustParsePrefix("127.0.0.1/8")}
 	}
-	return spec, nil
+	return spec, p.prepare
 }
 
 func (p *place) Apart(n int) ([]string, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,5 +151,15 @@ func TestNetworkIsMadeForTwoEndsOrAProbe(t *testing.T) {
 		if got, err := e.NeedsNetwork(); got != c.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// TestFullDiskBeforeTheStart: a disk without room for the sandbox's directories is told like one that fills up later.
+func TestFullDiskBeforeTheStart(t *testing.T) {
+	e, _ := engine(t, "")
+	e.Place.(*place).prepare = &fs.PathError{Op: "mkdir", Path: "/d", Err: syscall.ENOSPC}
+	tr, _ := e.Trial(t.Context(), first(e))
+	if tr.Failure == nil || tr.Failure.Kind != "disk" || tr.Failure.Reason != "mkdir /d: no space left on device; free some space, or choose another disk with --data" {
+		t.Errorf("%+v", tr.Failure)
 	}
 }
