@@ -35,7 +35,7 @@ func Make(ctx context.Context, path, root string, bytes int64, more ...string) e
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("mke2fs of %s had not ended in time: %w", root, ctx.Err())
 	case strings.Contains(text, "No space left"), errors.Is(err, unix.ENOSPC):
-		return fmt.Errorf("the disk of %s is full: %s", filepath.Dir(path), text)
+		return fmt.Errorf("the disk of %s is full (%s): %w", filepath.Dir(path), text, unix.ENOSPC)
 	default:
 		return fmt.Errorf("mke2fs: %w: %s", err, text)
 	}
