@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,51 @@ func TestPhone(t *testing.T) {
 	b.quiet("file://")
 }
 
+// TestPhoneShowsTheAnswerFirst: the first screen of a phone has a short sentence for each sandbox, and
+// below them the heat map with the sandbox that costs most.
+func TestPhoneShowsTheAnswerFirst(t *testing.T) {
+	b := browse(t)
+	b.size(390, 700) // the bars of a browser take the rest of 844
+	d := small(t)
+	b.show(d, "")
+	said := func() string { return eval[string](b, `document.querySelector("#answer .answer").innerText`) }
+	whole, short := "", ""
+	for _, s := range d.Answer {
+		if s.Short != "" {
+			whole, short = s.Text, s.Short
+		}
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	if got := flat(said()); !strings.Contains(got, short) || strings.Contains(got, whole) || strings.Contains(got, "Of 80 comparisons") {
+		t.Errorf("it says %q, want %q in it", got, short)
+	}
+	if lines := eval[[]float64](b, `[...document.querySelectorAll("#answer .answer li")].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height)`); len(lines) == 0 || slices.Max(lines) > 45 {
+		t.Errorf("sentences of more than two lines: %v px", lines)
+	}
+	worst := `Tare.data.items.filter((i) => i.kind === "worse").reduce((a, b) => (a.cost.x > b.cost.x ? a : b))`
+	box := eval[[]float64](b, `(() => {
+		const worst = `+worst+`, t = document.querySelector("#summary .heatmap");
+		const cell = [...t.querySelectorAll("td.heat")].find((e) => e.dataset.key.split("|")[1] === worst.key.split("|")[1]).getBoundingClientRect();
+		return [cell.left, cell.right, cell.bottom];
+	})()`)
+	if box[0] < 0 || box[1] > 390 || box[2] > 700 {
+		t.Errorf("the first cell of the costliest sandbox goes from %.0f to %.0f px, down to %.0f", box[0], box[1], box[2])
+	}
+	b.click("#whole")
+	if got := flat(said()); !strings.Contains(got, whole) || strings.Contains(got, short) || !strings.Contains(got, "Of 80 comparisons") {
+		t.Errorf("on demand it says %q, want %q in it", got, whole)
+	}
+	b.size(1280, 900)
+	b.show(d, "")
+	if got := flat(said()); !strings.Contains(got, whole) || strings.Contains(got, short) {
+		t.Errorf("on a desk it says %q, want %q in it", got, whole)
+	}
+	b.quiet("file://")
+}
+
+// controls counts what waits for a click, the heads of tables apart.
+const controls = `[...document.querySelectorAll("button, select, input, nav")].filter((e) => e.checkVisibility() && !e.closest("thead")).length`
+
 func TestPrint(t *testing.T) {
 	d := small(t)
 	b := browse(t)
@@ -137,7 +183,7 @@ func TestPrint(t *testing.T) {
 	if out := eval[[]string](b, contrasts); len(out) > 0 {
 		t.Errorf("too little contrast: %q", out)
 	}
-	if n := eval[int](b, `[...document.querySelectorAll("button, select, input, nav")].filter((e) => e.checkVisibility() && !e.closest("thead")).length`); n > 0 {
+	if n := eval[int](b, controls); n > 0 {
 		t.Errorf("%d controls are printed", n)
 	}
 	// Lists are whole in print: 96 rows, and the study file is unfolded.
@@ -147,14 +193,43 @@ func TestPrint(t *testing.T) {
 	if s := eval[string](b, `document.querySelector("#asked pre")?.innerText ?? ""`); !strings.Contains(s, "study: made up") {
 		t.Errorf("the study file is printed as %q", s)
 	}
-	r := call(b, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: 8.27, PaperHeight: 11.69, PreferCSSPageSize: new(true)})
-	if pages := bytes.Count(r.Data, []byte("/Type /Page\n")); !bytes.HasPrefix(r.Data, []byte("%PDF-")) || pages < 3 || pages > 30 {
-		t.Errorf("the PDF of %d bytes has %d pages", len(r.Data), pages)
+	// 96 rows of figures, as many as two of the first study.
+	if n := pages(b); n < 3 || n > 9 {
+		t.Errorf("the PDF has %d pages", n)
 	}
 	b.media("", "dark")
 	b.size(1280, 900)
 	if got := eval[string](b, "document.documentElement.dataset.theme"); got != "dark" {
 		t.Errorf("after printing the page is %s", got)
+	}
+	b.quiet("file://")
+}
+
+// pages are how many pages of A4 the report has on paper.
+func pages(b *browser) int {
+	b.t.Helper()
+	r := call(b, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: 8.27, PaperHeight: 11.69, PreferCSSPageSize: new(true)})
+	if !bytes.HasPrefix(r.Data, []byte("%PDF-")) {
+		b.t.Errorf("what is printed is not a PDF: %.20q", r.Data)
+	}
+	return bytes.Count(r.Data, []byte("/Type /Page\n"))
+}
+
+// TestPrintOfCauses: on paper no map of causes is cut off, and no patch has a button.
+func TestPrintOfCauses(t *testing.T) {
+	b := browse(t)
+	b.size(703, 1000)
+	b.show(withCauses(t, false), "")
+	b.media("print", "light")
+	b.wait("the charts to be drawn for paper", `[...document.querySelectorAll(".chart")].every((c) => c.hidden || c.offsetHeight === 0 || c.querySelector("canvas"))`)
+	if out := eval[[]string](b, cut); len(out) > 0 {
+		t.Errorf("these are cut off in print: %q", out)
+	}
+	if n := eval[int](b, controls); n > 0 {
+		t.Errorf("%d controls are printed", n)
+	}
+	if n := pages(b); n < 3 || n > 9 {
+		t.Errorf("the PDF has %d pages", n)
 	}
 	b.quiet("file://")
 }

@@ -174,8 +174,8 @@ func span(list []*analyse.Comparison) (lo, hi float64) {
 }
 
 // costs says in one sentence what a treatment costs, or several of one sandbox; names
-// bounds how many workloads each clause names.
-func costs(all []*analyse.Comparison, names int) (Tone, string) {
+// bounds how many workloads each clause names. short says only the most important.
+func costs(all []*analyse.Comparison, names int) (t Tone, text, short string) {
 	var n [kinds]int
 	var by [kinds][]*Group
 	groups := Groups(all)
@@ -186,7 +186,7 @@ func costs(all []*analyse.Comparison, names int) (Tone, string) {
 		n[kindOf(c)]++
 	}
 	if n[skipped] == len(all) {
-		return Note, "skipped: " + strings.TrimSuffix(all[0].Skipped, ".") + "."
+		return Note, "skipped: " + strings.TrimSuffix(all[0].Skipped, ".") + ".", said()[skipped] + "."
 	}
 	var clauses []string
 	for _, k := range told() {
@@ -197,7 +197,31 @@ func costs(all []*analyse.Comparison, names int) (Tone, string) {
 		slices.SortStableFunc(list, func(a, b *Group) int { return cmp.Compare(away(b.by[k]), away(a.by[k])) })
 		clauses = append(clauses, clause(k, list, names))
 	}
-	return tone(n), strings.Join(clauses, "; ") + "."
+	for k := range kinds { // as the tone
+		if list := by[k]; len(list) > 0 {
+			short = brief(k, list) + "."
+			break
+		}
+	}
+	return tone(n), strings.Join(clauses, "; ") + ".", short
+}
+
+// brief is a clause that names only the group farthest from 1.
+func brief(k kind, list []*Group) string {
+	lo, hi := span(list[0].by[k])
+	most, of := "", " ("+list[0].Name+")"
+	if len(list) > 1 || Ratio(lo) != Ratio(hi) {
+		most = "up to "
+	}
+	switch r := list[0].by[k][0].Response; {
+	case k == worse:
+		return most + Times(hi) + " the cost" + of
+	case k == better && quick(r):
+		return most + Times(1/lo) + " faster" + of
+	case k == better:
+		return most + Times(1/lo) + " less " + r.Name + of
+	}
+	return clause(k, list, 1)
 }
 
 // away is how far the farthest cost is from 1, as a logarithm.

@@ -69,6 +69,29 @@ func TestWorstIsByCost(t *testing.T) {
 	}
 }
 
+// TestShort: a small screen has the most important part of a sentence, with one name in it.
+func TestShort(t *testing.T) {
+	skipped := of("a", latency, 0, "")
+	skipped.Skipped = "there is no /dev/kvm on this host, and no other way"
+	for want, c := range map[string][]analyse.Comparison{
+		"runc: 2.10 × the cost (a).":       {of("a", latency, 2.1, stat.Slower)},
+		"runc: up to 10.0 × the cost (b).": {of("a", latency, 3, stat.Slower), of("b", throughput, 0.1, stat.Slower), of("c", latency, 1, stat.Equivalent)},
+		"runc: up to 3.00 × the cost (a).": {of("a", latency, 2, stat.Slower, "size=1"), of("a", latency, 3, stat.Slower, "size=2")},
+		"runc: up to 2.00 × faster (a).":   {of("a", latency, 0.5, stat.Faster), of("b", latency, 0.8, stat.Faster)},
+		"runc: 2.00 × less memory (a).":    {of("a", memory, 0.5, stat.Faster)},
+		"runc: free: a and 2 more.":        {of("a", latency, 1, stat.Equivalent), of("b", latency, 1, stat.Equivalent), of("c", latency, 1, stat.Equivalent)},
+		"runc: too noisy to say in b.":     {atMost(of("a", latency, 0.9, stat.Undecided), 0.035), of("b", latency, 1.1, stat.Undecided)},
+		"runc: skipped.":                   {skipped},
+	} {
+		if s := about(t, result(c...)); s.Short != want {
+			t.Errorf("got  %s\nwant %s", s.Short, want)
+		}
+	}
+	if s := Headline(result(of("a", latency, 2, stat.Slower))); s.Short != "" {
+		t.Errorf("of the headline: %s", s.Short)
+	}
+}
+
 // TestCommands: each command of a weighing is said by itself, and the headline's largest cost is of
 // the figure by which the study stops, as in the sentences.
 func TestCommands(t *testing.T) {

@@ -38,11 +38,13 @@ const (
 )
 
 // Sentence is one statement. About is the Treatment.Key that it is about, the first where
-// it is about several, "" for the study as a whole.
+// it is about several, "" for the study as a whole. Short is its most important part, for a small
+// screen; "" of one that has no such part.
 type Sentence struct {
 	About string `json:"about,omitempty"`
 	Tone  Tone   `json:"tone"`
 	Text  string `json:"text"`
+	Short string `json:"short,omitempty"`
 }
 
 // Options of the sentences.
@@ -81,9 +83,9 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 		if len(by[l]) == 0 {
 			continue
 		}
-		tone, text := costs(by[l], opt.items())
-		text += idles(r, l)
-		out = append(out, Sentence{t.Key, tone, cmp.Or(r.LevelName(l), t.Key) + ": " + text})
+		tone, text, short := costs(by[l], opt.items())
+		name := cmp.Or(r.LevelName(l), t.Key) + ": "
+		out = append(out, Sentence{t.Key, tone, name + text + idles(r, l), name + short})
 		delete(by, l)
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {

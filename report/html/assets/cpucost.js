@@ -39,7 +39,7 @@
     const there = [...new Set(rows.flatMap((r) => roles(r.c).map((x) => x.role)))];
     Tare.fill(keyHost, rows.length && !far(rows) ? Tare.legendKeys(there.map((role) => ({ text: role, colour: colour(role) }))) : null);
     const p = Tare.pageOf("cpucost", rows, size);
-    draw(rows.slice(p.from, p.to), Tare.printing() ? 20 : size);
+    draw(rows.slice(p.from, p.to), Tare.printing() ? 10 : size);
     Tare.fill(pagerHost, Tare.pager(p, "bars"));
     Tare.fill(rest, Tare.blocks("cpucost"));
   };

@@ -31,7 +31,8 @@
       Tare.el(
         "p",
         { class: "quiet" },
-        `The band is the margin of ${Tare.percent(Tare.data.res.margin || 0)}; an open mark is not decided. The figures are in the table below.`,
+        `The band is the margin of ${Tare.percent(Tare.data.res.margin || 0)}; an open mark is not decided.`,
+        Tare.el("span", { class: "hint" }, " The figures are in the table below."),
       ),
     );
     // In print in pieces, since a chart cannot go on over the edge of a page.

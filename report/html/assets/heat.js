@@ -62,7 +62,7 @@
         "span",
         { class: again ? "stratum again" : "stratum", title: r.name },
         Tare.el("span", { class: "level-name" }, r.workload),
-        Tare.levelsOf(r).map((l) => [" ", Tare.el("span", { class: "level-name" }, `${l.factor}=${Tare.levelName(l)}`)]),
+        Tare.levelsOf(r).map((l) => [" ", Tare.el("span", { class: "level-name" }, `${l.factor}=`, Tare.el("wbr", {}), Tare.levelName(l))]),
       ),
       " ",
       Tare.el(
@@ -230,7 +230,8 @@
         {},
         Tare.el("b", {}, D.res.baseline || "baseline"),
         ": the value. Others: times its cost, of which more is worse, and the ",
-        `${Number(((D.res.confidence || 0) * 100).toPrecision(4))} % interval. Choose a cell for the raw ratio.`,
+        `${Number(((D.res.confidence || 0) * 100).toPrecision(4))} % interval.`,
+        Tare.el("span", { class: "hint" }, " Choose a cell for the raw ratio."),
         Tare.withText([...D.fixed, ...Tare.view.same]),
       ),
       Tare.el(

@@ -75,22 +75,37 @@
       const at = D.treatments.findIndex((t) => t.key === about);
       return at >= 0 ? at : null;
     };
+    const all = D.doc.answer || [];
     Tare.fill(
       list,
-      (D.doc.answer || []).map((s) => {
+      all.map((s) => {
         const [mark, word] = tones[s.tone] || tones.note,
           at = s.about ? colour(s.about) : null;
         const name = at !== null && D.treatments[at].cell.length ? Tare.levelName(D.treatments[at].cell[0]) : "";
-        const named = name && s.text.startsWith(name + ":");
+        const said = (text) => (name && text.startsWith(name + ":") ? [Tare.el("b", {}, name), text.slice(name.length)] : text);
+        const headline = s === all[0] && all.some((x) => x.short);
         return Tare.el(
           "li",
-          { class: `tone-${Object.hasOwn(tones, s.tone) ? s.tone : "note"}`, "data-about": s.about || null },
+          { class: `tone-${Object.hasOwn(tones, s.tone) ? s.tone : "note"}${headline ? " long" : ""}`, "data-about": s.about || null },
           Tare.el("span", { class: "tone", "aria-hidden": "true" }, mark),
           word ? Tare.el("span", { class: "hidden" }, word + ": ") : null,
-          Tare.el("span", {}, named ? [Tare.el("b", {}, name), s.text.slice(name.length)] : s.text),
+          Tare.el("span", { class: s.short ? "long" : null }, said(s.text)),
+          s.short ? Tare.el("span", { class: "short" }, said(s.short)) : null,
         );
       }),
     );
+    if (all.some((x) => x.short) && !document.getElementById("whole")) list.after(whole(list));
+  };
+
+  // whole is a button, on phones alone, that shows the whole sentences in place of the short ones.
+  const whole = (list) => {
+    const b = Tare.el("button", { type: "button", class: "plain", id: "whole", "aria-expanded": "false" }, "Whole sentences");
+    b.addEventListener("click", () => {
+      const on = list.classList.toggle("all");
+      b.setAttribute("aria-expanded", String(on));
+      b.textContent = on ? "Short sentences" : "Whole sentences";
+    });
+    return b;
   };
 
   const parts = {};
