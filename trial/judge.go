@@ -9,6 +9,7 @@ import (
 
 	"tare/param"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // failure is an error that knows what kind of bad luck it is.
@@ -96,7 +97,11 @@ func (ep *endpoint) because(how, signal, tail string) (kind string, err error) {
 		if line != "" {
 			line = " (" + line + ")"
 		}
-		return c.kind, fmt.Errorf("%s: %s%s; %s", how, c.is, line, strings.ReplaceAll(c.do, "{kind}", ep.calls()))
+		do := c.do
+		if c.onHost != "" && ep.role.Image == volume.HostRoot {
+			do = c.onHost
+		}
+		return c.kind, fmt.Errorf("%s: %s%s; %s", how, c.is, line, strings.ReplaceAll(do, "{kind}", ep.calls()))
 	}
 	return "died", fmt.Errorf("%s%s", how, lastLine(tail))
 }
@@ -115,6 +120,7 @@ type cause struct {
 	signal string         // or the signal that it ends by
 	kind   string
 	is, do string
+	onHost string // in place of do for a program that sees the host's own files; "" for the same
 }
 
 func causes() []cause {
@@ -124,7 +130,8 @@ func causes() []cause {
 		{says: regexp.MustCompile(`(?i)address (is )?already in use|\bEADDRINUSE\b|port \d+ is (already )?in use`), kind: "died",
 			is: "the port is in use", do: "another program in its sandbox has it; choose another port, or end that program"},
 		{says: regexp.MustCompile(`(?i)read-only file system|\bEROFS\b`), kind: "disk",
-			is: "the file system is read-only", do: "mount it for writing, or choose another disk with --data; a file system becomes read-only after an error of its disk, which the kernel's log names"},
+			is: "the file system is read-only", do: "mount it for writing, or choose another disk with --data; a file system becomes read-only after an error of its disk, which the kernel's log names",
+			onHost: "the program sees the host's files read-only, so give it a directory to write to with mounts"},
 		{says: regexp.MustCompile(`(?i)input/output error|\bEIO\b|no such device|\bENXIO\b|\bENODEV\b`), kind: "disk",
 			is: "the disk failed, or is gone", do: "see the kernel's log (dmesg); a disk that is a file fails like this too when the host's own disk is full"},
 		{says: regexp.MustCompile(`(?i)function not implemented|\bENOSYS\b|kernel doesn't support io_uring|bad system call|unsupported (system call|syscall)|(system call|syscall) not (implemented|supported)`), signal: "SIGSYS", kind: "unsupported",

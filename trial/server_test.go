@@ -219,6 +219,20 @@ func TestLayOutComesFirst(t *testing.T) {
 	}
 }
 
+// TestReadOnlyHost: a program that sees the host's own files is told what it may write to, not that
+// a disk has failed.
+func TestReadOnlyHost(t *testing.T) {
+	for image, want := range map[string]string{
+		volume.HostRoot: "; the program sees the host's files read-only, so give it a directory to write to with mounts",
+		"nginx":         "; mount it for writing, or choose another disk",
+	} {
+		ep := &endpoint{kind: &kind{name: "runc"}, role: workload.Role{Image: image}}
+		if kind, err := ep.because("server ended", "", "mkdir: Read-only file system\n"); kind != "disk" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s: %v, want %q in it", image, kind, err, want)
+		}
+	}
+}
+
 // TestWants: what each role asks of the place for its sandbox.
 func TestWants(t *testing.T) {
 	var at *place

@@ -228,7 +228,7 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 	}
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)
 	switch {
-	case strings.Contains(said, "Read-only file system"):
+	case strings.Contains(said, "Read-only file system") && !strings.Contains(s, "--mount DIR"):
 		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
 	case strings.Contains(how, "SIGKILL") && f.memory != "":
 		s += "; it may have needed more than --memory " + f.memory

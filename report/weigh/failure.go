@@ -25,7 +25,16 @@ func Failure(f *record.Failure) (how, said string) {
 		if run, is := strings.CutPrefix(text, "run "); is {
 			_, how, _ = strings.Cut(run, " ")
 		}
-		how = strings.NewReplacer("give more with timeout", "give more with --timeout", "set PATH in env", "--env PATH=...").Replace(how)
+		return inFlags(how), said
 	}
-	return how, said
+	// A line of the output that a reason quotes stands below it.
+	for line := range strings.Lines(said) {
+		how = strings.Replace(how, " ("+strings.TrimSpace(line)+")", "", 1)
+	}
+	return inFlags(how), said
+}
+
+// inFlags names flags where a reason names parameters of a study.
+func inFlags(how string) string {
+	return strings.NewReplacer("give more with timeout", "give more with --timeout", "set PATH in env", "--env PATH=...", "to write to with mounts", "to write to with --mount DIR:PATH").Replace(how)
 }
