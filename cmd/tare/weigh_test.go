@@ -166,6 +166,23 @@ func TestUnfitOutput(t *testing.T) {
 	}
 }
 
+// TestFailedNatively: what fails before anything is weighed is told with what to do.
+func TestFailedNatively(t *testing.T) {
+	for _, c := range []struct {
+		reason, tail, want string
+	}{
+		{"main ended with exit code 1", "timed: run 1 ended with exit code 1, and printed nothing\n", "a: fails natively: ended with exit code 1, and printed nothing; it has no terminal here, and no input without --input; --ignore-failure weighs it all the same"},
+		{"main ended with exit code 1", "timed: run 1 ended with exit code 1\nx: Read-only file system\n", "a: fails natively: ended with exit code 1; a command sees this host's files read-only: let it write to a directory with --mount DIR\nx: Read-only file system"},
+		{"server ended with exit code 1: the file system is read-only; give it a directory to write to with mounts", "x: Read-only file system\n", "a: fails natively: server ended with exit code 1: the file system is read-only; give it a directory to write to with --mount DIR:PATH\nx: Read-only file system"},
+		{"server ended with exit code 1: q", "q\n", "a: fails natively: server ended with exit code 1\nq"},
+	} {
+		tr := &record.Trial{Failure: &record.Failure{Kind: "died", Reason: c.reason, Tail: c.tail}}
+		if got := failedNatively(tr, "a", weighFlags{}); got != c.want {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+}
+
 // TestValued: a flag that has taken the -- has no value.
 func TestValued(t *testing.T) {
 	for _, c := range []struct{ args, want string }{

@@ -29,7 +29,9 @@ func Failure(f *record.Failure) (how, said string) {
 	}
 	// A line of the output that a reason quotes stands below it.
 	for line := range strings.Lines(said) {
-		how = strings.Replace(how, " ("+strings.TrimSpace(line)+")", "", 1)
+		if line = strings.TrimSpace(line); line != "" {
+			how = strings.TrimSuffix(strings.Replace(how, " ("+line+")", "", 1), ": "+line)
+		}
 	}
 	return inFlags(how), said
 }

@@ -272,7 +272,7 @@ func (f *failed) tell(stderr io.Writer, what string) int {
 const tailKept = 3 << 10
 
 // needsTerminal is what programs say that have found none.
-var needsTerminal = regexp.MustCompile(`(?i)inappropriate ioctl for device|\bENOTTY\b|\bnot a (tty|terminal)\b|\btty\b|\bTERM environment variable\b|\bno terminal\b`)
+var needsTerminal = regexp.MustCompile(`(?i)inappropriate ioctl for device|\bENOTTY\b|\bnot (to |from )?a (tty|terminal)\b|\btty\b|\bTERM environment variable\b|\bno terminal\b`)
 
 // once runs a command to its end, and ends the processes that it left in its group. One that fails
 // without a word on standard error is run again, because the first standard output went to

@@ -106,6 +106,7 @@ func TestRunsFail(t *testing.T) {
 		{"its standard output is had by another run", Runs{Command: shell("echo why; exit 3"), Exit: ok}, 3, "run 1 ended with exit code 3\nwhy\n"},
 		{"another run does not fail", Runs{Command: shell("test -e again && exit 0; echo > again; exit 3"), Dir: t.TempDir(), Exit: ok}, 3, "exit code 3, and printed nothing\n"},
 		{"no terminal", Runs{Command: []string{"tty"}, Exit: ok}, 1, "run 1 ended with exit code 1; there is no terminal\nnot a tty\n"},
+		{"no terminal to read from", Runs{Command: shell("echo 'Vim: Warning: Input is not from a terminal' >&2; exit 1"), Exit: ok}, 1, "exit code 1; there is no terminal\nVim"},
 		{"no terminal on standard error", Runs{Command: shell("echo 'stty: standard input: Inappropriate ioctl for device' >&2; exit 1"), Exit: ok}, 1, "exit code 1; there is no terminal\nstty"},
 		{"expected", Runs{Command: shell("exit 3"), Exit: []int{2, 3}}, 0, ""},
 		{"any", Runs{Command: shell("exit 77")}, 0, ""},
