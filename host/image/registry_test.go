@@ -236,6 +236,7 @@ func TestPullRefused(t *testing.T) {
 		http.StatusUnauthorized:    "log in with docker login " + h.at + " or podman login " + h.at,
 		http.StatusForbidden:       "the registry refuses the pull",
 		http.StatusNotFound:        "has no such image; check its name and tag",
+		http.StatusBadGateway:      "does not work at the moment; try again later",
 		http.StatusTooManyRequests: "allows no more pulls for now",
 	} {
 		h.behave(func(w http.ResponseWriter, r *http.Request) bool {
