@@ -232,6 +232,8 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
 	case strings.Contains(how, "SIGKILL") && f.memory != "":
 		s += "; it may have needed more than --memory " + f.memory
+	case strings.Contains(how, "cannot start /bin/sh") && f.image != "":
+		s = fmt.Sprintf("%s: the image has no /bin/sh; leave --shell out, or name a shell that it has, such as --shell=bash", command)
 	case strings.Contains(how, "exit code") && !strings.HasPrefix(how, "server "): // which must not end at all
 		if said == "" {
 			s += "; it has no terminal here, and no input without --input"

@@ -181,6 +181,10 @@ func TestFailedNatively(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, c.want)
 		}
 	}
+	tr := &record.Trial{Failure: &record.Failure{Kind: "died", Reason: "main ended with exit code 127", Tail: "timed: run 1 cannot start /bin/sh: no such file or directory: it, its interpreter or its loader is not in the sandbox; give an image or a mount that has it\n"}}
+	if got := failedNatively(tr, "a | b", weighFlags{image: "./app", shell: "true"}); !strings.HasPrefix(got, "a | b: the image has no /bin/sh; leave --shell out") {
+		t.Error(got)
+	}
 }
 
 // TestValued: a flag that has taken the -- has no value.

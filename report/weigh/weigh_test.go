@@ -256,6 +256,7 @@ func TestFailure(t *testing.T) {
 		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                                                           "figure x: the output is not JSON//hi",
 		{Reason: "client ended with exit code 1: tare http: no answer to GET / within 200ms; measure for longer", Tail: "tare http: no answer"}:                        "no answer to GET / within 200ms; measure for longer//",
 		{Reason: "server ended with exit code 1: the file system is read-only (b: Read-only); give it a directory to write to with mounts", Tail: "a\nb: Read-only\n"}: "server ended with exit code 1: the file system is read-only; give it a directory to write to with --mount DIR:PATH//a\nb: Read-only",
+		{Reason: "main was killed: out of memory (its limit is 64MiB); raise the memory limit or ask for less"}:                                                        "was killed: out of memory (its limit is 64MiB); raise --memory or ask for less//",
 		{Reason: "x", Tail: "sh: timed: out"}:                                                                                                                          "x//sh: timed: out",
 	} {
 		how, said := Failure(&in)
