@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -212,6 +213,9 @@ func (m *firstTrials) Append(_ context.Context, t *record.Trial, _ record.Eviden
 	return nil
 }
 
+// noRoot is what programs say that want another user.
+var noRoot = regexp.MustCompile(`(?i)"?\broot\b"? execution .*not permitted|\b(not|cannot|can't|never) (be )?(run|started|executed|running) as root\b`)
+
 // failedNatively says how a command fails where nothing isolates it.
 func failedNatively(t *record.Trial, what string, f weighFlags) string {
 	command, several := t.Cell.Get("command")
@@ -232,6 +236,10 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
 	case strings.Contains(how, "SIGKILL") && f.memory != "":
 		s += "; it may have needed more than --memory " + f.memory
+	case strings.HasPrefix(how, "server did not answer") && strings.Contains(how, "connection refused"):
+		s += "; it must listen on the port of --ready or --http, and on all addresses (0.0.0.0), not on loopback alone"
+	case noRoot.MatchString(said):
+		s += "; it runs as root here: put `setpriv --reuid USER --regid GROUP --clear-groups` before it"
 	case strings.Contains(how, "cannot start /bin/sh") && f.image != "":
 		s = fmt.Sprintf("%s: the image has no /bin/sh; leave --shell out, or name a shell that it has, such as --shell=bash", command)
 	case strings.Contains(how, "exit code") && !strings.HasPrefix(how, "server "): // which must not end at all

@@ -174,6 +174,10 @@ func TestFailedNatively(t *testing.T) {
 		{"main ended with exit code 1", "timed: run 1 ended with exit code 1, and printed nothing\n", "a: fails natively: ended with exit code 1, and printed nothing; it has no terminal here, and no input without --input; --ignore-failure weighs it all the same"},
 		{"main ended with exit code 1", "timed: run 1 ended with exit code 1\nx: Read-only file system\n", "a: fails natively: ended with exit code 1; a command sees this host's files read-only: let it write to a directory with --mount DIR\nx: Read-only file system"},
 		{"server ended with exit code 1: the file system is read-only; give it a directory to write to with mounts", "x: Read-only file system\n", "a: fails natively: server ended with exit code 1: the file system is read-only; give it a directory to write to with --mount DIR:PATH\nx: Read-only file system"},
+		{"server ended with exit code 1: the server.", "\"root\" execution of the PostgreSQL server is not permitted.\nthe server.\n",
+			"a: fails natively: server ended with exit code 1; it runs as root here: put `setpriv --reuid USER --regid GROUP --clear-groups` before it\n\"root\" execution of the PostgreSQL server is not permitted.\nthe server."},
+		{"server did not answer on port 80: last: connecting: connection refused", "",
+			"a: fails natively: server did not answer on port 80: last: connecting: connection refused; it must listen on the port of --ready or --http, and on all addresses (0.0.0.0), not on loopback alone"},
 		{"server ended with exit code 1: q", "q\n", "a: fails natively: server ended with exit code 1\nq"},
 	} {
 		tr := &record.Trial{Failure: &record.Failure{Kind: "died", Reason: c.reason, Tail: c.tail}}
