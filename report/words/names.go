@@ -124,5 +124,8 @@ func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if strings.HasSuffix(what, "x") {
+		what += "e"
+	}
 	return strconv.Itoa(n) + " " + what + "s"
 }

@@ -158,6 +158,14 @@ func TestPathIsOneWord(t *testing.T) {
 	}
 }
 
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{"1 sandbox": Count(1, "sandbox"), "3 sandboxes": Count(3, "sandbox"), "0 rows": Count(0, "row")} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // TestExaggerated names the differences whose correction is more than a tenth of them.
 func TestExaggerated(t *testing.T) {
 	near, far, equal := of("a", latency, 2, stat.Slower), of("a", latency, 2, stat.Slower), of("a", latency, 1.01, stat.Equivalent)
