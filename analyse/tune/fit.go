@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -121,26 +123,28 @@ func (e *estimate) draw(g Goal) draws {
 	m := len(e.levels)
 	d := draws{answer: make([]float64, m), right: make([]float64, m), lo: make([]float64, m), hi: make([]float64, m)}
 	shares := make([][]float64, m)
+	for k := range shares {
+		shares[k] = make([]float64, 0, drawn)
+	}
 	src := rand.NewPCG(e.seed, 1)
 	r := rand.New(src) //nolint:gosec // repeatable on purpose
 	chi := distuv.ChiSquared{K: e.df, Src: src}
 	size := e.factor.SymmetricDim()
 	var upper mat.TriDense
 	e.factor.UTo(&upper)
-	z, x := mat.NewVecDense(size, nil), mat.NewVecDense(size, nil)
+	// Not by mat, which estimates the condition of the same matrix at each draw.
+	solve, x := upper.RawTriangular(), blas64.Vector{N: size, Inc: 1, Data: make([]float64, size)}
 	at := make([]float64, m)
 	share, margin := math.Log(g.share()), g.slack()
 	for range drawn {
 		for i := range size {
-			z.SetVec(i, r.NormFloat64())
+			x.Data[i] = r.NormFloat64()
 		}
-		if err := x.SolveVec(&upper, z); err != nil { // U^-1 z has the variance (U'U)^-1
-			break
-		}
+		blas64.Trsv(blas.NoTrans, solve, x) // U^-1 z has the variance (U'U)^-1
 		scale := math.Sqrt(e.s2 * e.df / chi.Rand())
 		top := math.Inf(-1)
 		for k := range m {
-			at[k] = e.mean[k] + scale*x.AtVec(k)
+			at[k] = e.mean[k] + scale*x.Data[k]
 			top = max(top, at[k])
 		}
 		lowest, missed := -1, true
