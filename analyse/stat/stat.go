@@ -311,7 +311,7 @@ func Student(df float64) interface {
 	if df > 1e6 {
 		return distuv.UnitNormal
 	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}
+	return student{distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}}
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
