@@ -2,9 +2,10 @@
 //
 //	go run ./scripts/fuzz [-time 5s] [-only REGEXP] [PACKAGE...]
 //
-// It builds the test binary of each package once and runs each target in it. It prints a
-// line when a target ends, continues after a failure, and prints the total at the end. It
-// exits with 1 if a target failed, did too few executions, or could not be built.
+// It builds the test binary of each package once and runs each target in it, as many
+// packages at a time as there are processors. It prints a line when a target ends, continues
+// after a failure, and prints the total at the end. It exits with 1 if a target failed, did
+// too few executions, or could not be built.
 package main
 
 import (
@@ -16,7 +17,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,12 +45,14 @@ func main() {
 	os.Exit(1)
 }
 
-// fuzzer runs targets one after another.
+// fuzzer runs targets, those of one package one after another.
 type fuzzer struct {
 	dir   string // of the module, "" is the working directory
 	each  time.Duration
 	only  *regexp.Regexp
 	cache string // absolute
+
+	workers int // of each target: its processes that search
 }
 
 func newFuzzer(each time.Duration, only, cache string) (*fuzzer, error) {
@@ -75,38 +81,70 @@ func (f *fuzzer) all(ctx context.Context, w io.Writer, patterns []string) (bool,
 		return false, err
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	var sum total
 	start := time.Now()
+	// Linking and the start of a target use one processor each. The search uses the others
+	// only where there are fewer packages than processors.
+	jobs := min(runtime.NumCPU(), max(1, len(packages)))
+	f.workers = max(1, runtime.NumCPU()/jobs)
+	if jobs > 1 {
+		f.compile(ctx, packages)
+	}
+	todo := make(chan pack)
+	sum := &total{w: w}
+	var running sync.WaitGroup
+	for i := range jobs {
+		running.Go(func() {
+			program := filepath.Join(bin, fmt.Sprint("test", i))
+			for p := range todo {
+				f.run(ctx, p, program, sum)
+			}
+		})
+	}
 	for _, p := range packages {
-		program := filepath.Join(bin, "test")
-		if said, err := f.build(ctx, p, program); err != nil {
-			if ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			fmt.Fprintf(w, "FAIL  %s: it cannot be built: %v\n%s", p.path, err, said)
-			sum.failed = append(sum.failed, p.path)
-			continue
-		}
-		for _, target := range p.targets {
-			res := f.target(ctx, p, target, program)
-			if ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			fmt.Fprint(w, res)
-			sum.add(res)
-		}
+		todo <- p
+	}
+	close(todo)
+	running.Wait()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
 	}
 	fmt.Fprintf(w, "%s in %v\n", sum, time.Since(start).Round(time.Second))
 	return len(sum.failed) == 0 && sum.targets > 0, nil
 }
 
-// total adds up the results of the targets.
+// run builds a package as that program and runs its targets, until the context ends.
+func (f *fuzzer) run(ctx context.Context, p pack, program string, sum *total) {
+	if ctx.Err() != nil {
+		return
+	}
+	if said, err := f.build(ctx, p, program); err != nil {
+		if ctx.Err() == nil {
+			sum.broken(p, err, said)
+		}
+		return
+	}
+	for _, target := range p.targets {
+		res := f.target(ctx, p, target, program)
+		if ctx.Err() != nil {
+			return
+		}
+		sum.add(res)
+	}
+}
+
+// total prints the results of the targets, and adds them up.
 type total struct {
+	w io.Writer
+
+	mu                  sync.Mutex
 	targets, executions int
 	failed, slow        []string
 }
 
 func (s *total) add(r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprint(s.w, r)
 	s.targets++
 	s.executions += r.executions
 	switch {
@@ -117,9 +155,17 @@ func (s *total) add(r result) {
 	}
 }
 
-func (s total) String() string {
+// broken is a package that cannot be built.
+func (s *total) broken(p pack, err error, said []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.w, "FAIL  %s: it cannot be built: %v\n%s", p.path, err, said)
+	s.failed = append(s.failed, p.path)
+}
+
+func (s *total) String() string {
 	var b strings.Builder
-	for _, name := range s.failed {
+	for _, name := range slices.Sorted(slices.Values(s.failed)) {
 		fmt.Fprintf(&b, "failed: %s\n", name)
 	}
 	fmt.Fprintf(&b, "%d targets, %d executions, %d failed, %d below %d executions a second of CPU time,", s.targets, s.executions, len(s.failed), len(s.slow), slow)

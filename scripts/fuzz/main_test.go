@@ -34,7 +34,7 @@ func TestAll(t *testing.T) {
 	// The failing target may take all the time that it needs, on a busy host too.
 	// Either this program or the testing package reports first that FuzzWaits hangs.
 	out, good := run(t, f, "./good", "./hangs", "./broken", "./plain")
-	for _, want := range []string{"ok    x/good FuzzGood ", "FAIL  x/hangs FuzzWaits: ", "FAIL  x/broken: it cannot be built", "undefined: none", "failed: x/hangs FuzzWaits\nfailed: x/broken\n2 targets, ", " 2 failed, "} {
+	for _, want := range []string{"ok    x/good FuzzGood ", "FAIL  x/hangs FuzzWaits: ", "FAIL  x/broken: it cannot be built", "undefined: none", "failed: x/broken\nfailed: x/hangs FuzzWaits\n2 targets, ", " 2 failed, "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -148,8 +148,9 @@ func TestSlow(t *testing.T) {
 func TestExecutions(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0,
-		"fuzz: elapsed: 0s, gathering baseline coverage: 0/10 completed\nPASS\n":                                                        0,
-		"fuzz: elapsed: 3s, execs: 12 (4/sec), new interesting: 2 (total: 5)\nfuzz: elapsed: 4s, execs: 90 (0/sec), new interesting: 2": 90,
+		"fuzz: elapsed: 0s, gathering baseline coverage: 0/10 completed\nPASS\n":                                                                      0,
+		"fuzz: elapsed: 3s, gathering baseline coverage: 89/174 completed\nfuzz: elapsed: 5s, gathering baseline coverage: 144/174 completed\nPASS\n": 144,
+		"fuzz: elapsed: 3s, execs: 12 (4/sec), new interesting: 2 (total: 5)\nfuzz: elapsed: 4s, execs: 90 (0/sec), new interesting: 2":               90,
 	} {
 		if got := executions([]byte(text)); got != want {
 			t.Errorf("%d executions of %q, want %d", got, text, want)

@@ -95,13 +95,32 @@ func instrumented() []string {
 
 // build makes the instrumented test binary of a package.
 func (f *fuzzer) build(ctx context.Context, p pack, program string) ([]byte, error) {
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program} // no symbols: linking takes half the time
-	for _, pattern := range append(instrumented(), p.module+"/...") {
-		args = append(args, "-gcflags="+pattern+"=-d=libfuzzer")
-	}
+	// Without symbols, linking takes half the time.
+	args := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program}, p.instruments()...)
 	cmd := exec.CommandContext(ctx, "go", append(args, p.path)...) //nolint:gosec // G204: a package that the go command named
 	cmd.Dir = f.dir
 	return cmd.CombinedOutput()
+}
+
+// compile fills the go command's cache with what the packages and their tests import. Builds
+// at the same time would each compile it. What cannot be compiled is told by build.
+func (f *fuzzer) compile(ctx context.Context, packages []pack) {
+	args := append([]string{"list", "-e", "-export", "-test", "-deps", "-f", "{{/* nothing */}}"}, packages[0].instruments()...)
+	for _, p := range packages {
+		args = append(args, p.path)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // G204: packages that the go command named
+	cmd.Dir = f.dir
+	_ = cmd.Run()
+}
+
+// instruments are the flags of the go command that instrument.
+func (p pack) instruments() []string {
+	var flags []string
+	for _, pattern := range append(instrumented(), p.module+"/...") {
+		flags = append(flags, "-gcflags="+pattern+"=-d=libfuzzer")
+	}
+	return flags
 }
 
 // result is the result of one target.
@@ -163,7 +182,7 @@ func (f *fuzzer) once(ctx context.Context, p pack, name, program string, each ti
 	defer func() { _ = os.RemoveAll(tmp) }()
 	cmd := exec.CommandContext(limit, program, "-test.run=^$", "-test.fuzz=^"+name+"$", //nolint:gosec // G204: built by build
 		"-test.fuzztime="+each.String(), "-test.fuzzminimizetime=1x",
-		"-test.fuzzcachedir="+filepath.Join(f.cache, p.path))
+		"-test.fuzzcachedir="+filepath.Join(f.cache, p.path), fmt.Sprint("-test.parallel=", f.workers))
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	// An interrupt makes the coordinator end its workers.
@@ -205,9 +224,10 @@ func memory() string {
 	return shm
 }
 
-var execs = regexp.MustCompile(`(?m)^fuzz: elapsed: .*\bexecs: (\d+) `)
+var execs = regexp.MustCompile(`(?m)^fuzz: elapsed: .*\b(?:execs: |gathering baseline coverage: )(\d+)[ /]`)
 
-// executions reads the last count that the target printed.
+// executions reads the last count that the target printed. Before it searches, it runs each
+// input that is known: on a busy host, these take all of a short time.
 func executions(said []byte) int {
 	all := execs.FindAllSubmatch(bytes.ReplaceAll(said, []byte("\r"), []byte("\n")), -1)
 	if len(all) == 0 {
