@@ -24,7 +24,7 @@ func redis() param.Values {
 	}
 }
 
-// TestServices: servers in each sandbox, with load from outside.
+// TestServices: servers with load from outside, one of them in each sandbox.
 func TestServices(t *testing.T) {
 	http := func(more ...string) param.Values {
 		v := param.Values{"server": "/usr/bin/python3 -m http.server 8080 --directory /etc/apt", "duration": "1s", "warmup": "100ms", "connections": "2"}
@@ -47,7 +47,11 @@ func TestServices(t *testing.T) {
 			if name == "ready" { // redis-server has the time and its number before the text
 				v["server"] += " | while read -r pid role rest; do echo \"${rest#*'* '}\"; case $rest in *Ready*) echo '* Ready';; esac; done"
 			}
-			b.Each(t, v, serverRole, func(t *testing.T, tr *record.Trial) {
+			kinds := []string{trialtest.GVisor}
+			if name == "redis" {
+				kinds = trialtest.Kinds()
+			}
+			b.In(t, kinds, v, serverRole, func(t *testing.T, tr *record.Trial) {
 				rate, _ := tr.Sample("rate")
 				t.Logf("rate %.0f/s", rate)
 				if rate < 1 {
@@ -109,7 +113,11 @@ func TestServiceFailures(t *testing.T) {
 		"refused": {with("load", "redis-benchmark -h {server} -p 6401 -q -t get -n 10"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"process", "runsc-systrap"} {
+			kinds := []string{trialtest.GVisor}
+			if name == "ends" {
+				kinds = []string{"process", trialtest.GVisor}
+			}
+			for _, kind := range kinds {
 				tr := b.Trial(t, c.v, kind, serverRole)
 				if tr.Failure == nil || !strings.Contains(strings.ToLower(tr.Failure.Reason+tr.Failure.Tail), c.says) {
 					t.Errorf("%s: %+v, want %q", kind, tr.Failure, c.says)

@@ -73,16 +73,17 @@ func TestTrials(t *testing.T) {
 func TestBadLuck(t *testing.T) {
 	b := trialtest.New(t, New(), nil)
 	for name, c := range map[string]struct {
-		v    param.Values
-		says map[string]string // failure by kind
+		kinds []string
+		v     param.Values
+		says  map[string]string // failure by kind
 	}{
-		"daemons":     {v: param.Values{"shell": "true", "command": "setsid sleep 1000 & sleep 1000 & setsid -f sleep 1000", "repeats": "3", "timeout": "20s"}},
-		"flood":       {v: param.Values{"shell": "true", "command": "head -c 50000000 /dev/zero | tr '\\0' x | tee /dev/stderr; echo; echo 7", "figures": "end='\\s([0-9]+)\\s*$'"}},
-		"gVisor":      {v: param.Values{"shell": "true", "command": "if dmesg 2>/dev/null | grep -qi gvisor; then echo no such call here >&2; exit 1; fi"}, says: map[string]string{"runsc-systrap": "exit code 1: no such call here"}},
-		"no terminal": {v: param.Values{"shell": "true", "command": "test -t 0 || test -t 2 || exit 5"}, says: map[string]string{"process": "exit code 5, and printed nothing", "runc": "exit code 5", "runsc-systrap": "exit code 5"}},
+		"daemons":     {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "command": "setsid sleep 1000 & sleep 1000 & setsid -f sleep 1000", "repeats": "3", "timeout": "20s"}},
+		"flood":       {kinds: []string{trialtest.GVisor}, v: param.Values{"shell": "true", "command": "head -c 50000000 /dev/zero | tr '\\0' x | tee /dev/stderr; echo; echo 7", "figures": "end='\\s([0-9]+)\\s*$'"}},
+		"gVisor":      {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "command": "if dmesg 2>/dev/null | grep -qi gvisor; then echo no such call here >&2; exit 1; fi"}, says: map[string]string{"runsc-systrap": "exit code 1: no such call here"}},
+		"no terminal": {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "command": "test -t 0 || test -t 2 || exit 5"}, says: map[string]string{"process": "exit code 5, and printed nothing", "runc": "exit code 5", "runsc-systrap": "exit code 5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"process", "runc", "runsc-systrap"} {
+			for _, kind := range c.kinds {
 				tr := b.Trial(t, c.v, kind, "")
 				switch want := c.says[kind]; {
 				case (tr.Failure == nil) != (want == ""):
@@ -95,7 +96,7 @@ func TestBadLuck(t *testing.T) {
 	}
 }
 
-// TestFailures: how a program failed is told with its own last words.
+// TestFailures: how a program failed is told with its own last words, one of them in each sandbox.
 func TestFailures(t *testing.T) {
 	b := trialtest.New(t, New(), nil)
 	for name, c := range map[string]struct {
@@ -109,7 +110,11 @@ func TestFailures(t *testing.T) {
 		"write":   {param.Values{"command": "touch /usr/tare-was-here"}, "Read-only file system"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"process", "runc", "runsc-systrap"} {
+			kinds := []string{trialtest.GVisor}
+			if name == "exit" {
+				kinds = trialtest.Kinds()
+			}
+			for _, kind := range kinds {
 				tr := b.Trial(t, c.v, kind, "")
 				if tr.Failure == nil || !strings.Contains(tr.Failure.Reason, c.says) {
 					t.Errorf("%s: %+v, want %q", kind, tr.Failure, c.says)
