@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ type madeCause struct {
 	study  string // without its name, seed and stopping rule
 	wants  []wanted
 	before func(t *testing.T) // brings about what no study can
+	blocks int                // 0 is one, which is enough to name a cause
 }
 
 // wanted is what the findings must say of cells with these levels.
@@ -43,7 +43,7 @@ type wanted struct {
 const madeStudy = `study: made
 seed: 1
 %s
-stop: {fixed: 1}
+stop: {fixed: %d}
 sentinel: off
 `
 
@@ -64,27 +64,17 @@ func (m *madeCause) run(t *testing.T) {
 	}
 	for attempt := 1; ; attempt++ {
 		got := m.once(t)
-		var wrong, busy []string
-		for _, w := range m.wants {
-			text, excused := w.judge(t, got)
-			switch {
-			case text == "":
-			case excused:
-				busy = append(busy, text)
-			default:
-				wrong = append(wrong, text)
-			}
-		}
+		wrong, busy := judged(t, got, m.wants)
 		switch {
-		case len(wrong)+len(busy) == 0:
+		case wrong+busy == "":
 			return
 		case attempt == 1:
-			t.Logf("once more: %s", strings.Join(append(wrong, busy...), "\n"))
+			t.Logf("once more: %s%s", wrong, busy)
 			calm(t)
-		case len(wrong) > 0:
-			t.Fatal(strings.Join(wrong, "\n"))
+		case wrong != "":
+			t.Fatal(wrong)
 		default:
-			t.Skip(strings.Join(busy, "\n"))
+			t.Skip(busy)
 		}
 	}
 }
@@ -143,16 +133,18 @@ func (w *wanted) find(t *testing.T, got *made) *cause.Finding {
 type made struct {
 	found  []cause.Finding
 	skips  []record.Skip      // cells that this host cannot run
-	values map[string]float64 // of the last trial, by name of a sample without labels
 	others map[string]float64 // cores that others used on the host, by cell: the busiest trial's
+	events map[string]float64 // that the load counted in a second, by cell
+
+	results string // its folder
 }
 
-// once runs the study, one block.
+// once runs the study.
 func (m *madeCause) once(t *testing.T) *made {
 	t.Helper()
 	dir := t.TempDir()
 	file, results := filepath.Join(dir, "made.yaml"), filepath.Join(dir, "r")
-	if err := os.WriteFile(file, fmt.Appendf(nil, madeStudy, m.study), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, madeStudy, m.study, max(1, m.blocks)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
@@ -176,16 +168,14 @@ func (m *madeCause) once(t *testing.T) *made {
 	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	got := &made{found: doc.Causes, skips: skipped(t, results), others: map[string]float64{}, values: map[string]float64{}}
+	got := &made{found: doc.Causes, skips: skipped(t, results), others: map[string]float64{}, events: map[string]float64{}, results: results}
 	for _, tr := range load(t, results) {
 		if tr.Status != record.OK { // the study tries a failed trial again
 			t.Logf("%s: %+v", tr.Cell, tr.Failure)
 			continue
 		}
-		for _, s := range tr.Samples {
-			if s.Labels == "" {
-				got.values[s.Name] = s.Value
-			}
+		if events, ok := tr.Sample("events"); ok {
+			got.events[tr.Cell.Key()] = events
 		}
 		for _, w := range tr.Warnings {
 			if w.Code == "left-behind" {
