@@ -247,17 +247,18 @@ func TestBeside(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	for in, want := range map[record.Failure]string{
-		{Reason: "main did not end", Tail: ""}:                                                                                                                         "main did not end//",
-		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                                                                                                    "was killed by SIGSEGV//",
-		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                                                                                            "ended with exit code 2//a\nb",
-		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}:                                                                             "the command that prepares run 1 ended with exit 1//q",
-		{Reason: "x", Tail: "timed: run 1 did not end within 3 s and printed nothing; give more with timeout"}:                                                         "did not end within 3 s and printed nothing; give more with --timeout//",
-		{Reason: "x", Tail: "timed: run 1 cannot start a: it is not in PATH, which is /bin; write its path, or set PATH in env"}:                                       "cannot start a: it is not in PATH, which is /bin; write its path, or --env PATH=...//",
-		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                                                           "figure x: the output is not JSON//hi",
-		{Reason: "client ended with exit code 1: tare http: no answer to GET / within 200ms; measure for longer", Tail: "tare http: no answer"}:                        "no answer to GET / within 200ms; measure for longer//",
-		{Reason: "server ended with exit code 1: the file system is read-only (b: Read-only); give it a directory to write to with mounts", Tail: "a\nb: Read-only\n"}: "server ended with exit code 1: the file system is read-only; give it a directory to write to with --mount DIR:PATH//a\nb: Read-only",
-		{Reason: "main was killed: out of memory (its limit is 64MiB); raise the memory limit or ask for less"}:                                                        "was killed: out of memory (its limit is 64MiB); raise --memory or ask for less//",
-		{Reason: "x", Tail: "sh: timed: out"}:                                                                                                                          "x//sh: timed: out",
+		{Reason: "main did not end", Tail: ""}:                                                                                                                                        "main did not end//",
+		{Reason: "x", Tail: "timed: run 2 was killed by SIGSEGV\n"}:                                                                                                                   "was killed by SIGSEGV//",
+		{Reason: "x", Tail: "timed: run 12 ended with exit code 2\na\nb\n"}:                                                                                                           "ended with exit code 2//a\nb",
+		{Reason: "x", Tail: "timed: the command that prepares run 1 ended with exit 1\nq"}:                                                                                            "the command that prepares run 1 ended with exit 1//q",
+		{Reason: "x", Tail: "timed: run 1 did not end within 3 s and printed nothing; give more with timeout"}:                                                                        "did not end within 3 s and printed nothing; give more with --timeout//",
+		{Reason: "x", Tail: "timed: run 1 cannot start a: it is not in PATH, which is /bin; write its path, or set PATH in env"}:                                                      "cannot start a: it is not in PATH, which is /bin; write its path, or --env PATH=...//",
+		{Reason: "the output of main cannot be read: run 3: figure x: the output is not JSON", Tail: "hi\n"}:                                                                          "figure x: the output is not JSON//hi",
+		{Reason: "client ended with exit code 1: tare http: no answer to GET / within 200ms; measure for longer", Tail: "tare http: no answer"}:                                       "no answer to GET / within 200ms; measure for longer//",
+		{Reason: "server ended with exit code 1: the file system is read-only (b: Read-only); give it a directory to write to with mounts", Tail: "a\nb: Read-only\n"}:                "server ended with exit code 1: the file system is read-only; give it a directory to write to with --mount DIR:PATH//a\nb: Read-only",
+		{Reason: "main was killed: out of memory (its limit is 64MiB); raise the memory limit or ask for less"}:                                                                       "was killed: out of memory (its limit is 64MiB); raise --memory or ask for less//",
+		{Reason: "x", Tail: "timed: run 1 cannot start a: exec format error: it is neither a program of this processor nor a script with #!; write shell: true for a script without"}: "cannot start a: exec format error: it is neither a program of this processor nor a script with #!; --shell for a script without//",
+		{Reason: "x", Tail: "sh: timed: out"}: "x//sh: timed: out",
 	} {
 		how, said := Failure(&in)
 		if got := fmt.Sprintf("%s//%s", how, said); got != want {

@@ -222,7 +222,7 @@ func mainRuns(args []string, stdout, stderr io.Writer) int {
 	enc.SetEscapeHTML(false)
 	for begun := time.Now(); time.Since(begun) < r.Warmup; {
 		if _, f := r.once(ctx, r.Command, 0); f != nil {
-			return f.tell(stderr, "a run before the first that is measured")
+			return f.tell(stderr, "a warm-up run")
 		}
 	}
 	start, spent, kept := time.Now(), time.Duration(0), 0
