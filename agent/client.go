@@ -32,6 +32,10 @@ const (
 	drained = time.Second
 )
 
+// ErrHangs is wrapped by the error of a command that was killed and did not end: nothing in its
+// sandbox may run.
+var ErrHangs = errors.New("the sandbox hangs")
+
 // Client talks to one agent. It is safe for concurrent use. No method waits for the agent
 // after its context is done: callers put frames in a queue, and a goroutine writes them.
 type Client struct {
@@ -262,7 +266,7 @@ func (r *running) end() (sandbox.Exit, error) {
 		case <-kill.C:
 			signal(syscall.SIGKILL)
 		case <-ctx.Done():
-			return sandbox.Exit{}, fmt.Errorf("the sandbox was told to stop %q, but did not within %s", r.cmd.Args, killAfter+answerWithin)
+			return sandbox.Exit{}, fmt.Errorf("%w: it was told to stop %q, but did not within %s", ErrHangs, r.cmd.Args, killAfter+answerWithin)
 		}
 	}
 }

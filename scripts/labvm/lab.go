@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tare/agent"
 )
 
 // lab is the machine and the state that its steps share.
@@ -51,7 +53,7 @@ func (l *lab) tare(ctx context.Context, args ...string) (string, error) {
 var errFailed = errors.New("steps failed")
 
 // play runs the steps one after another and prints a line for each. After a failed step it
-// runs the next one, unless the machine is gone.
+// runs the next one, unless the machine is gone or hangs: then each further step would wait for its time limit.
 func (l *lab) play(ctx context.Context, steps []step, out io.Writer, live bool) error {
 	failed := 0
 	for _, s := range steps {
@@ -78,6 +80,9 @@ func (l *lab) play(ctx context.Context, steps []step, out io.Writer, live bool) 
 		fmt.Fprintf(out, "FAILED  %6.1f s  %s: %v\n", took, s.name, err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if errors.Is(err, agent.ErrHangs) {
+			return fmt.Errorf("%w: the machine hangs", errFailed)
 		}
 		select {
 		case <-l.vm.proc.Done():

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/agent"
 	"tare/host/image"
 	"tare/host/rootfs"
 	"tare/host/spawn"
@@ -154,6 +156,14 @@ func TestPlay(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q does not say %q", out.String(), want)
 		}
+	}
+	// Of a machine that hangs, nothing more is asked.
+	err = l.play(t.Context(), []step{
+		{"hangs", true, time.Minute, func(context.Context, *lab) error { return fmt.Errorf("sh: %w", agent.ErrHangs) }},
+		{"never", true, time.Minute, func(context.Context, *lab) error { t.Error("a step after a machine hung"); return nil }},
+	}, &out, false)
+	if !errors.Is(err, errFailed) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -37,10 +37,10 @@ func allSteps() []step {
 	}
 	return append(out,
 		step{"capture", false, 2 * time.Minute, capture},
-		step{"study", true, 10 * time.Minute, small},
-		step{"container", true, 10 * time.Minute, container},
+		step{"study", true, 4 * time.Minute, small},
+		step{"container", true, 4 * time.Minute, container},
 		step{"protected", true, time.Minute, protected},
-		step{"kill", true, 10 * time.Minute, kill},
+		step{"kill", true, 6 * time.Minute, kill},
 		step{"ordinary user", false, 3 * time.Minute, ordinary},
 		step{"no controllers", false, 5 * time.Minute, withoutControllers},
 		step{"first study", false, 40 * time.Minute, first},
