@@ -34,6 +34,8 @@ func cases() []workloadtest.Case {
 		refused("wrk does not resume", param.Values{"resume": "true", "termination": "edge"}),
 		refused("nothing to resume", param.Values{"resume": "true", "load": "open", "rate": "10"}),
 		refused("several names in one handshake", param.Values{"termination": "passthrough", "routes": "2"}),
+		refused("wrk does not name a route", param.Values{"termination": "passthrough", "routes": "2", "targets": "^r1[.]"}),
+		refused("wrk counts in milliseconds", param.Values{"delay": "1500us"}),
 		refused("no such route", param.Values{"targets": "^r7[.]", "routes": "7"}),
 		refused("not an expression", param.Values{"targets": "("}),
 		refused("not a processor", param.Values{"pin": "0,2"}),
@@ -124,7 +126,7 @@ func TestTogether(t *testing.T) {
 		}
 		return path
 	}
-	// A shell in the place of HAProxy: -f does not glob, and the file is its script.
+	// A shell stands in for HAProxy. Its -f switches globbing off, so it runs the file as a script.
 	stays, ends := script("stays", "exec sleep 1000\n"), script("ends", "exit 3\n")
 	err := together(context.Background(), "/bin/sh", []string{stays, ends, stays}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") {

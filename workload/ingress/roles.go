@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"tare/param"
 	"tare/workload"
@@ -46,6 +47,8 @@ func check(v param.Values, hosts []string) error {
 		return fmt.Errorf("load open sends no request within duration %s at rate %s; raise one of them", v.Str("duration"), v.Str("rate"))
 	case !open && v.Float("rate") > 0:
 		return errors.New("rate is for load open; leave rate at 0, or write load: open")
+	case v.Duration("delay")%time.Millisecond != 0:
+		return fmt.Errorf("delay %s is not a whole number of milliseconds, which wrk needs", v.Str("delay"))
 	case open && v.Duration("delay") > 0:
 		return errors.New("delay is for load wrk; in the open loop, rate says when requests are sent")
 	case !open && n%threads != 0:
@@ -56,11 +59,14 @@ func check(v param.Values, hosts []string) error {
 	case v.Str("termination") == passthrough && len(hosts) > 1:
 		return fmt.Errorf("termination passthrough has one name a client (SNI), but targets selects %d routes; write targets: '^r0[.]'", len(hosts))
 	}
+	if v.Str("termination") == passthrough && !open && hosts[0] != route(0) {
+		return errors.New("termination passthrough finds a route by the name in the handshake (SNI), and wrk does not send one; write load: open, or targets: '^r0[.]'")
+	}
 	_, err := pins(v.Str("pin"))
 	return err
 }
 
-// pins are the processors in the text of the parameter pin; none is no processor.
+// pins reads the numbers of processors in the parameter pin. The text "none" gives no numbers.
 func pins(text string) ([]int, error) {
 	if text == "none" {
 		return nil, nil

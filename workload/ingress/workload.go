@@ -6,8 +6,8 @@
 // writes the configuration and the certificate of the first two in their sandboxes, and starts them
 // (start.go, config.go, haproxy.cfg, nginx.conf); 3. Parse reads the client's report.
 //
-// The parameters are those of the ingress benchmark of OpenShift's scalability team (the projects
-// svt and http-ci-tests), under Tare's names; docs/workloads/ingress.md has both.
+// The parameters are those of the published ingress benchmark of OpenShift's scalability team, under
+// Tare's names; docs/workloads/ingress.md has both.
 package ingress
 
 import (
