@@ -32,8 +32,8 @@ const (
 	drained = time.Second
 )
 
-// ErrHangs is wrapped by the error of a command that was killed and did not end: nothing in its
-// sandbox may run.
+// ErrHangs is wrapped by the error of a command that did not end though it was killed. Its sandbox
+// has probably stopped working.
 var ErrHangs = errors.New("the sandbox hangs")
 
 // Client talks to one agent. It is safe for concurrent use. No method waits for the agent

@@ -31,7 +31,7 @@ type Tuned struct {
 	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
 }
 
-// MixName is what a mix has in the place of a workload's name.
+// MixName stands where a result names a workload, if the level is for a mix.
 const MixName = "mix"
 
 // TunedPart is a stratum of a mix.

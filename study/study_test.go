@@ -323,7 +323,7 @@ sandbox odd: parameter "duration" belongs to workload cpu already; give it anoth
 	}
 }
 
-// TestNoneIsZero: a number that none stands for is one level with 0, unless 0 is no value of it.
+// TestNoneIsZero: none and 0 are one level of a number that may be 0.
 func TestNoneIsZero(t *testing.T) {
 	threads := []param.Param{{Name: "io_threads", Type: param.Int, Max: 16, Words: []string{"none"}}}
 	limit := []param.Param{{Name: "limit", Type: param.Int, Min: 1, Max: 16, Words: []string{"none"}}}
@@ -331,6 +331,6 @@ func TestNoneIsZero(t *testing.T) {
 		t.Errorf("none is %q, 0 is %q", a, b)
 	}
 	if got := canonical(limit, "none"); got != "none" {
-		t.Errorf("none is %q where 0 is no value", got)
+		t.Errorf("none is %q where 0 is not a value", got)
 	}
 }

@@ -23,7 +23,7 @@ type progress struct {
 	expected func(record.Cell) time.Duration
 	pace     *pace // of a rehearsal: its trials do not take what they say; nil: they do
 	searches []search
-	pass     int // of which the searches were told
+	pass     int // the last one after which progress told of the searches
 }
 
 func newProgress(out *terminal.Writer, asJSON bool, done int, expected func(record.Cell) time.Duration) *progress {

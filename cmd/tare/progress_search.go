@@ -43,7 +43,7 @@ func (p *progress) found(at *plan.Plan, block int) {
 	if len(p.searches) == 0 || block < 1 {
 		return
 	}
-	clear, trials, whole, text := 0, 0, 0, ""
+	certain, trials, whole, text := 0, 0, 0, ""
 	for _, s := range p.searches {
 		step, _ := at.Tuned(s.stratum)
 		most := 0
@@ -53,12 +53,12 @@ func (p *progress) found(at *plan.Plan, block int) {
 		}
 		whole += most * len(step.Levels) * s.strata
 		if step.Stage == tune.Found || step.Stage == tune.Confirming {
-			clear++
+			certain++
 		}
 		text = s.name + s.know(step)
 	}
 	if n := len(p.searches); n > 1 {
-		text = fmt.Sprintf("%d of %d levels are clear", clear, n)
+		text = fmt.Sprintf("%d of %d levels are clear", certain, n)
 	}
 	if p.terminal {
 		p.out.Rewrite("")

@@ -111,7 +111,7 @@ const (
 	farBridge = "bridge" // the second
 	farEnd    = "far"    // port of the second bridge
 	nearEnd   = "near"   // port of the first
-	underlay  = "under"  // carries the tunnel's packets
+	underlay  = "under"  // carries the tunnel's packets; the same name at its other end
 )
 
 // namespace is where the tunnel has its far end.
@@ -175,12 +175,11 @@ func (p nodePath) tunnel() error {
 		return fmt.Errorf("network: %w", err)
 	}
 	defer home.Close() //nolint:errcheck // only read
-	const inside = "under"
 	err = within(nsPath(bridgeName), func(h *netlink.Handle) error {
 		attrs := netlink.NewLinkAttrs()
 		const mtu = defaultMTU + vxlanOverhead
 		attrs.Name, attrs.MTU = p.link(underlay), mtu
-		pair := &netlink.Veth{LinkAttrs: attrs, PeerName: inside, PeerNamespace: netlink.NsFd(int(other.Fd())), PeerMTU: mtu}
+		pair := &netlink.Veth{LinkAttrs: attrs, PeerName: underlay, PeerNamespace: netlink.NsFd(int(other.Fd())), PeerMTU: mtu}
 		if err := h.LinkAdd(pair); err != nil {
 			return fmt.Errorf("network: cannot make veth %s: %w; modprobe veth", attrs.Name, err)
 		}
@@ -193,10 +192,10 @@ func (p nodePath) tunnel() error {
 		return err
 	}
 	err = within(nsPath(p.namespace()), func(h *netlink.Handle) error {
-		if err := pointTo(h, inside, p.far(), near()); err != nil {
+		if err := pointTo(h, underlay, p.far(), near()); err != nil {
 			return err
 		}
-		if err := p.addVXLAN(h, farEnd, inside, p.far(), near()); err != nil {
+		if err := p.addVXLAN(h, farEnd, underlay, p.far(), near()); err != nil {
 			return err
 		}
 		link, err := h.LinkByName(p.link(farEnd))

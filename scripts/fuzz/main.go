@@ -89,21 +89,21 @@ func (f *fuzzer) all(ctx context.Context, w io.Writer, patterns []string) (bool,
 	if jobs > 1 {
 		f.compile(ctx, packages)
 	}
-	todo := make(chan pack)
+	queue := make(chan pack)
 	sum := &total{w: w}
 	var running sync.WaitGroup
 	for i := range jobs {
 		running.Go(func() {
 			program := filepath.Join(bin, fmt.Sprint("test", i))
-			for p := range todo {
+			for p := range queue {
 				f.run(ctx, p, program, sum)
 			}
 		})
 	}
 	for _, p := range packages {
-		todo <- p
+		queue <- p
 	}
-	close(todo)
+	close(queue)
 	running.Wait()
 	if ctx.Err() != nil {
 		return false, ctx.Err()

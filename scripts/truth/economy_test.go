@@ -94,7 +94,7 @@ func TestReduced(t *testing.T) {
 	}
 }
 
-// TestShipped: the measured part is of the shipped readings, and nothing without them.
+// TestShipped: the part "measured" replays the shipped readings, and prints nothing if there are none.
 func TestShipped(t *testing.T) {
 	l := testLab(t, 1)
 	l.root = t.TempDir()
