@@ -116,10 +116,10 @@ func numberless(text string) string {
 
 // spent is what the trials of one level of the compared factor took.
 type spent struct {
-	trial, noop, start, stop []time.Duration
-	phases                   phaseTimes
-	collectors               map[string][]float64
-	agent, idle              []float64
+	trial, noop, start, stop, life []time.Duration
+	phases                         phaseTimes
+	collectors                     map[string][]float64
+	agent, idle                    []float64
 }
 
 // overheads sums up what measuring costs, for each level of the compared factor
@@ -187,6 +187,8 @@ func (b *spent) add(t *record.Trial) {
 		case s.Name == "sandbox_start":
 			own[s.Labels.Get(record.LabelEndpoint)] = true
 			b.start = append(b.start, seconds(s.Value))
+		case s.Name == record.SandboxLife:
+			b.life = append(b.life, seconds(s.Value))
 		case s.Name == "sandbox_stop":
 			b.stop = append(b.stop, seconds(s.Value))
 		}
@@ -203,7 +205,7 @@ func (b *spent) add(t *record.Trial) {
 
 func (b *spent) overhead(level string) Overhead {
 	o := Overhead{Sandbox: level, Trials: len(b.trial), Trial: medianTime(b.trial), Noop: medianTime(b.noop), NoopTrials: len(b.noop),
-		Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop), Phases: b.phases.medians()}
+		Starts: len(b.start), Start: medianTime(b.start), Stop: medianTime(b.stop), Life: medianTime(b.life), Phases: b.phases.medians()}
 	for _, n := range slices.Sorted(maps.Keys(b.collectors)) {
 		o.Collectors = append(o.Collectors, CollectorCost{Name: n, Cores: stat.Median(b.collectors[n])})
 	}

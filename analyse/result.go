@@ -166,6 +166,7 @@ type Overhead struct {
 	Starts     int             `json:"starts,omitempty"` // sandboxes of this kind started in those trials
 	Start      time.Duration   `json:"start,omitempty"`  // of one, until a command can be run in it
 	Stop       time.Duration   `json:"stop,omitempty"`   // of one, until nothing is left of it
+	Life       time.Duration   `json:"life,omitempty"`   // of one whose program does nothing, from the call until nothing is left of it
 	Phases     []PhaseTime     `json:"phases,omitempty"`
 	Noop       time.Duration   `json:"noop,omitempty"` // a whole trial of the noop workload: the harness's own cost
 	NoopTrials int             `json:"noop_trials,omitempty"`

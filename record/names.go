@@ -82,6 +82,9 @@ const (
 	// CPUQuota is a gauge of the collector cgroup: the cores that a limited group may use.
 	CPUQuota = "cpu_quota"
 
+	// SandboxLife is a sample: seconds from the call that makes a sandbox until nothing is left of it, if
+	// its program does nothing. Its labels are those of sandbox_start.
+	SandboxLife = "sandbox_life"
 	// SandboxBoot is a sample: seconds of one step of a sandbox's start; LabelEnd,
 	// LabelSandbox and LabelPhase.
 	SandboxBoot = "sandbox_boot"

@@ -224,6 +224,11 @@ func (t *trial) start(ctx context.Context) error {
 		if ep.role.Mode != workload.Exec {
 			continue
 		}
+		if ep.role.Lifecycle {
+			if err := t.lifecycle(ctx, ep); err != nil {
+				return err
+			}
+		}
 		began := time.Now()
 		inst, err := ep.kind.Start(ctx, ep.spec)
 		if err != nil {

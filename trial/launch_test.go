@@ -108,3 +108,24 @@ func TestLaunchGoesThroughBothModes(t *testing.T) {
 		t.Errorf("%d phased launches, want 2: %s", n, l.out)
 	}
 }
+
+// TestLifecycle: another sandbox lives and ends before the role's own, and its time is kept.
+func TestLifecycle(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			_, trial := launchTrial(t, workload.Role{Name: "main", Mode: workload.Exec, Args: []string{"call"}, Lifecycle: asked})
+			if trial.Status != record.OK {
+				t.Fatalf("failed: %+v", trial.Failure)
+			}
+			var got []record.Sample
+			for _, s := range trial.Samples {
+				if s.Name == record.SandboxLife {
+					got = append(got, s)
+				}
+			}
+			if (len(got) == 1) != asked || asked && (got[0].Value != 4e-9 || got[0].Labels.Get(record.LabelSandbox) != "process") {
+				t.Errorf("asked %v: %+v", asked, got)
+			}
+		})
+	}
+}

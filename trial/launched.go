@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
+	"tare/record"
 	"tare/sandbox"
 	"tare/workload"
 )
@@ -171,6 +173,34 @@ func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sand
 	line = launchLine(mode, v.got)
 	line.Instruction, line.Exited, line.Deleted = v.got.Instruction.Seconds(), v.got.Exited.Seconds(), v.got.Deleted.Seconds()
 	return line, nil
+}
+
+// lifecycle times a sandbox like the role's, from the call that makes it until nothing is left of it, as
+// hyperfine does with `runc run`. The role's own takes longer: it has an agent, and is ended from outside. One launch goes
+// before it, because the first after other work takes half as long again. A launch that
+// fails has no sample and no message, because the role's own sandbox fails likewise.
+func (t *trial) lifecycle(ctx context.Context, ep *endpoint) error {
+	l, ok := ep.kind.(sandbox.Launcher)
+	if !ok {
+		return nil
+	}
+	for _, name := range []string{"-first", "-life"} {
+		want := ep.want
+		want.Name += name
+		want.Volumes, want.Writable, want.Networked = nil, false, false
+		spec, err := t.prepareSandbox(ctx, want)
+		if err != nil {
+			return err
+		}
+		got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: io.Discard, Stderr: io.Discard}, sandbox.Whole)
+		if name == "-life" && err == nil && got.Exit.Code == 0 {
+			t.sample(record.SandboxLife, ep.cost, got.Deleted)
+		}
+		if err := t.maker.Place.Retire(spec.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // launchServer is one launch, from its begin to its first good answer, and on to

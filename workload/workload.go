@@ -126,6 +126,10 @@ type Role struct {
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.
 	Writable bool
+	// Lifecycle asks run to time the whole life of one more sandbox before the role's starts: the
+	// sample record.SandboxLife. Its program is the smallest, and it has no volumes and no network.
+	// Kinds that cannot launch one have no such sample. It is for Exec.
+	Lifecycle bool
 	// Before is a command that runs to its end in the role's sandbox before any role is measured,
 	// for example to lay files out. That of a Background role runs before the role starts.
 	Before []string

@@ -10,39 +10,53 @@ import (
 	"tare/study"
 )
 
-// Starts says how long each sandbox takes to start, and how many times as long as natively, block
-// by block, with intervals. Nobody stops by them, so plain intervals will do.
+// Starts says how long a sandbox takes from the call that makes it to its end, and how much longer that is than natively, block
+// by block, with intervals. Of kinds that have no such figure it says how long they take to start. Nobody stops by them, so
+// plain intervals will do.
 func Starts(rows []Row, trials []record.Trial) []string {
-	by := map[string]map[int]float64{} // by sandbox and block
+	by := map[string]map[int]float64{}    // by sandbox and block
+	whole := map[string]map[int]float64{} // those with an end
 	for i := range trials {
 		t := &trials[i]
 		sandbox, _ := t.Cell.Get(study.FactorSandbox)
 		for _, s := range t.Samples {
-			if t.Status != record.OK || s.Name != "sandbox_start" || s.Labels.Get("sandbox") != sandbox || !(s.Value > 0) {
+			to := by
+			switch {
+			case t.Status != record.OK || s.Labels.Get("sandbox") != sandbox || !(s.Value > 0):
+				continue
+			case s.Name == record.SandboxLife:
+				to = whole
+			case s.Name != "sandbox_start":
 				continue
 			}
-			if by[sandbox] == nil {
-				by[sandbox] = map[int]float64{}
+			if to[sandbox] == nil {
+				to[sandbox] = map[int]float64{}
 			}
-			by[sandbox][t.Block] = s.Value
+			to[sandbox][t.Block] = s.Value
 		}
 	}
 	var out []string
-	var base map[int]float64
+	native := ""
 	told := map[string]bool{}
 	for i := range rows {
 		w := &rows[i]
-		if own := by[w.Sandbox]; w.Baseline {
-			base = own
-		} else if s, beside := started(base, own); s != "" && !told[w.Sandbox] {
+		if w.Baseline {
+			native = w.Sandbox
+			continue
+		}
+		base, own, does := whole[native], whole[w.Sandbox], "starts and ends in"
+		if len(base) == 0 || len(own) == 0 {
+			base, own, does = by[native], by[w.Sandbox], "starts in"
+		}
+		if s, beside := started(base, own); s != "" && !told[w.Sandbox] {
 			told[w.Sandbox] = true
-			out = append(out, cut(fitting(terminal.Line(w.Sandbox)+" "+s, beside)))
+			out = append(out, cut(fitting(terminal.Line(w.Sandbox)+" "+does+" "+s, beside)))
 		}
 	}
 	return out
 }
 
-// started is that sentence without its subject, and what it says beside the native start; "" with too
+// started is that sentence without its beginning, and what it says beside the native start; "" with too
 // few blocks for an interval.
 func started(base, own map[int]float64) (s, beside string) {
 	const confidence = 0.95
@@ -58,6 +72,6 @@ func started(base, own map[int]float64) (s, beside string) {
 	if took.HalfWidth() > 0.5 {
 		sure = fmt.Sprintf(" (%s to %s)", words.Value(took.Lo, record.Second), words.Value(took.Hi, record.Second))
 	}
-	return fmt.Sprintf("starts in %s%s", words.Value(took.Ratio, record.Second), sure),
+	return fmt.Sprintf("%s%s", words.Value(took.Ratio, record.Second), sure),
 		fmt.Sprintf(": %s natively (%s)", words.Times(ratio.Ratio), span(ratio.Lo, ratio.Hi))
 }

@@ -67,7 +67,7 @@ func (w *Row) figure(name string) *Figure {
 func Of(r *analyse.Result) []Row {
 	starts := map[string]float64{}
 	for _, o := range r.Overheads {
-		starts[o.Sandbox] = o.Start.Seconds()
+		starts[o.Sandbox] = cmp.Or(o.Life, o.Start).Seconds()
 	}
 	var out []Row
 	at := map[string]int{} // by cell

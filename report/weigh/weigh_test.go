@@ -147,6 +147,15 @@ func TestStarts(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for i := range trials {
+		whole := trials[i].Samples[0]
+		whole.Name, whole.Value = record.SandboxLife, whole.Value/2
+		trials[i].Samples = append(trials[i].Samples, whole)
+	}
+	if got := Starts(rows, trials); len(got) != 1 || !strings.HasPrefix(got[0], "runc starts and ends in 20.5 ms ±2 %: 4.00 × natively") {
+		t.Errorf("a whole life: %q", got)
+	}
+	for i := range trials {
+		trials[i].Samples = trials[i].Samples[:1]
 		trials[i].Samples[0].Value *= 1 + float64(i%4)
 	}
 	if got := Starts(rows, trials); len(got) != 1 || strings.Contains(got[0], "±") || !strings.Contains(got[0], " ms (") {

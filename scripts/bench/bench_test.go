@@ -276,11 +276,3 @@ func TestMiddle(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
-
-// TestLived: the lifecycle of a sandbox is its start, the run and its end.
-func TestLived(t *testing.T) {
-	tr := &record.Trial{Samples: []record.Sample{{Name: "wall", Value: 0.5}, {Name: "wall", Labels: record.MakeLabels("stat", "max"), Value: 9}, {Name: "sandbox_start", Labels: record.MakeLabels("sandbox", "runc"), Value: 1}, {Name: "sandbox_stop", Labels: record.MakeLabels("sandbox", "runc"), Value: 2}}}
-	if got := lived(tr); got != 3.5 {
-		t.Errorf("%g s", got)
-	}
-}

@@ -35,7 +35,7 @@ func (b *bench) decide(ctx context.Context) ([]row, error) {
 	}
 	study := filepath.Join(b.work, "decide.yaml")
 	text := fmt.Sprintf("study: decide\ncompare: command\nbaseline: %[1]q\nfactors: {sandbox: [process]}\nworkloads:\n  loop: {kind: command, command: [%[1]q, %[2]q], fill: 100ms, responses: [wall]}\n"+
-		"turns: 4\nsentinel: off\nstop: {width: 3%%, margin: 3%%}\nbudget: {time: 60s}\n", loop(0), loop(10))
+		"turns: 2\nsentinel: off\nstop: {width: 3%%, margin: 3%%}\nbudget: {time: 60s}\n", loop(0), loop(10))
 	if err := os.WriteFile(study, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

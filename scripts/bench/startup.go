@@ -26,7 +26,7 @@ const launches = 5
 // startup times it, beside hyperfine on `runc run` of an equal bundle. A second
 // hyperfine in each round shows what difference the machine makes by itself.
 func (b *bench) startup(ctx context.Context) (_ []row, err error) {
-	l := lifecycle{bench: b, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
+	l := lifecycle{bench: b, args: []string{"/bin/true"}, name: "bench" + strconv.FormatInt(int64(os.Getpid()), 36)}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.open(ctx); err != nil {
 		return nil, err
@@ -72,8 +72,9 @@ func (b *bench) startup(ctx context.Context) (_ []row, err error) {
 // lifecycle is what both sides need to take a container from start to removal.
 type lifecycle struct {
 	*bench
-	name   string // of everything on the host
-	dir    string // files of both sides
+	name   string   // of everything on the host
+	args   []string // the container's program
+	dir    string   // files of both sides
 	tree   string
 	kind   sandbox.Launcher
 	runc   string
@@ -83,7 +84,7 @@ type lifecycle struct {
 	count  int
 }
 
-func (l *lifecycle) command() sandbox.Command { return sandbox.Command{Args: []string{"/bin/true"}} }
+func (l *lifecycle) command() sandbox.Command { return sandbox.Command{Args: l.args} }
 
 // open finds runc and makes the bundle for hyperfine.
 func (l *lifecycle) open(ctx context.Context) (err error) {

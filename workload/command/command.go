@@ -79,7 +79,7 @@ func own() []record.Response {
 }
 
 func (command) Roles(v param.Values) ([]workload.Role, error) {
-	r := workload.Role{Name: "main", Mode: workload.Exec}
+	r := workload.Role{Name: "main", Mode: workload.Exec, Lifecycle: true}
 	args, err := words(v, "command")
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func (s service) Roles(v param.Values) ([]workload.Role, error) {
 }
 
 func (service) server(v param.Values) (workload.Role, error) {
-	r := workload.Role{Name: serverRole, Mode: workload.Exec, Background: true}
+	r := workload.Role{Name: serverRole, Mode: workload.Exec, Background: true, Lifecycle: true}
 	args, err := words(v, serverRole)
 	if err != nil {
 		return r, err
