@@ -55,14 +55,16 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
-		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Load: a.load(w), Past: past}
+		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Past: past}
 		if len(x.Endpoints) == 0 {
 			x.Endpoints = a.isolated(s)
 		}
 		x.Responses = a.rates(w, s)
 		for j, c := range s.Cells {
+			own := a.study.WorkloadIn(i, c)
+			x.Responses = a.described(x.Responses, own)
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
-			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints)}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints), Load: a.load(own)}
 			cell.Finding = cause.Finding{CellKey: record.CellKey{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())

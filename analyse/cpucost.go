@@ -80,14 +80,20 @@ func (a *analysis) rates(w study.Workload, s *study.Stratum) []record.Response {
 			}
 		}
 	}
-	if a.describe != nil {
-		for _, r := range a.describe(w) {
-			if !slices.Contains(w.Responses, r.Name) {
-				out = append(out, r)
-			}
+	return a.described(out, w)
+}
+
+// described adds to some responses the others that a workload describes.
+func (a *analysis) described(to []record.Response, w study.Workload) []record.Response {
+	if a.describe == nil {
+		return to
+	}
+	for _, r := range a.describe(w) {
+		if !slices.ContainsFunc(to, func(o record.Response) bool { return o.Name == r.Name }) {
+			to = append(to, r)
 		}
 	}
-	return out
+	return to
 }
 
 // isolated are the endpoints in question of a stratum all of whose sandboxes are native,

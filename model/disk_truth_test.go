@@ -101,12 +101,12 @@ func diskFinding(t *testing.T, p diskPlant, seed uint64) cause.Finding {
 			{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}, {Name: "latency_p50", Unit: record.Second, Better: record.Lower},
 			{Name: "fsync_share", Unit: record.Fraction, Step: record.SyncStep}}
 		s := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: "fio", Stratum: shared.Key(), Shared: shared}, Response: all[0]},
-			Endpoints: []string{"main"}, Responses: all, Load: float64(d.Jobs * depth)}
+			Endpoints: []string{"main"}, Responses: all}
 		var rates [2]float64
 		for side, x := range []model.Disk{d, own} {
 			x.Depth = depth
 			cell := append(record.Cell{{Factor: "sandbox", Value: []string{"base", "own"}[side]}}, shared...)
-			c := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: cell[0].Value, Cell: cell, Baseline: side == 0}}, Trials: map[int]*record.Trial{}}
+			c := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: cell[0].Value, Cell: cell, Baseline: side == 0}}, Load: float64(d.Jobs * depth), Trials: map[int]*record.Trial{}}
 			for block := 1; block <= 3; block++ {
 				seq++
 				x.Seed = seed<<8 + uint64(seq)

@@ -128,7 +128,7 @@ func studyOf(t *testing.T, c model.Config, r *cause.Reader) []cause.Stratum {
 			trials = 2
 		}
 		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "size", Value: strconv.Itoa(shape[0])}, {Factor: "connections", Value: strconv.Itoa(shape[1])}}
-		s := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: "net", Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"}, Load: float64(shape[1])}
+		s := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: "net", Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"}}
 		s.Responses = []record.Response{{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "latency_mean", Unit: record.Second, Better: record.Lower, Operation: "request"}}
 		if c.Load.Mode == model.Stream {
 			s.Responses = []record.Response{{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Operation: "byte"}}
@@ -140,7 +140,7 @@ func studyOf(t *testing.T, c model.Config, r *cause.Reader) []cause.Stratum {
 				x = c.Native(0)
 			}
 			cell := append(record.Cell{{Factor: "sandbox", Value: name}}, shared...)
-			y := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: name, Cell: cell, Baseline: k == 0}}, Trials: map[int]*record.Trial{}}
+			y := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: name, Cell: cell, Baseline: k == 0}}, Load: float64(shape[1]), Trials: map[int]*record.Trial{}}
 			for block := 1; block <= trials; block++ {
 				seq++
 				x.Seed = c.Seed*31 + uint64(seq)

@@ -14,7 +14,6 @@ type Stratum struct {
 	Finding                     // Workload, Stratum, Shared and Response are the same for all its cells
 	Endpoints []string          // roles of the workload whose sandbox is in question
 	Responses []record.Response // that its trials may have
-	Load      float64           // operations under way, as the workload was told; 0: not known
 	Past      bool              // another tool measured it: nothing can be read again
 	Cells     []Cell
 }
@@ -24,6 +23,7 @@ type Cell struct {
 	Finding                       // Treatment, Cell, Baseline, Ratio, Costs and Price
 	Trials  map[int]*record.Trial // the good ones that count, by block
 	Pinned  float64               // processors that it may use; 0: any
+	Load    float64               // operations under way, as the workload was told; 0: not known
 	Calls   *Calls                // nil: not measured
 }
 
@@ -82,7 +82,7 @@ func (b *builder) readAll(s *Stratum) []cellRead {
 			cr.endpoints = append(cr.endpoints, endpointRead{name: endpoint, helper: helper, mid: middle(each)})
 			for i := range each {
 				if e == 0 {
-					cr.times = append(cr.times, timeOf(&each[i], s.load()))
+					cr.times = append(cr.times, timeOf(&each[i], c.load()))
 					cr.values = append(cr.values, each[i][fValue])
 				}
 			}
@@ -93,11 +93,26 @@ func (b *builder) readAll(s *Stratum) []cellRead {
 }
 
 // load is what the workload was told; NaN where that is not known.
-func (s *Stratum) load() float64 {
-	if s.Load > 0 {
-		return s.Load
+func (c *Cell) load() float64 {
+	if c.Load > 0 {
+		return c.Load
 	}
 	return math.NaN()
+}
+
+// mixed reports whether a trial does several things one after another, each with a rate of its own. Then the
+// trial's processor time cannot be divided by one of them.
+func (s *Stratum) mixed() bool {
+	if s.Response.Unit != record.PerSecond || s.Response.Operation != "" {
+		return false
+	}
+	rates := 0
+	for i := range s.Responses {
+		if s.Responses[i].Unit == record.PerSecond {
+			rates++
+		}
+	}
+	return rates > 1
 }
 
 // each makes the sheets of a cell's trials at one endpoint, in the order of blocks, and
@@ -295,42 +310,62 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, worse: found.looksWorse(1.03), helper: er.helper, load: s.load(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
-		f.base = b.read[i][k].endpoints[e].mid
+		f.base, f.baseLoad = b.read[i][k].endpoints[e].mid, s.Cells[k].load()
 		f.from = b.difference(i, j, k)
 	}
 	if base, ok := f.baseStays(); ok {
 		f.natively = &base
 	}
-	f.low, f.high = b.beside(i, j, e, fam, false)
+	f.beside(b.points(i, j, e, fam, false))
 	if f.polling = f.polls(); f.polling {
-		f.low, f.high = b.beside(i, j, e, fam, true)
+		f.beside(b.points(i, j, e, fam, true))
 	}
 	return f
 }
 
-// beside are the cells of the same treatment with the lowest and the highest load in the family.
-func (b *builder) beside(i, j, e int, fam family, polling bool) (low, high *point) {
+// points are the other cells of the family: of the same treatment, but for the load.
+func (b *builder) points(i, j, e int, fam family, polling bool) []point {
+	var out []point
+	add := func(k, at int) {
+		if b.read[k][at].trials == 0 || e >= len(b.read[k][at].endpoints) {
+			return
+		}
+		c := &b.strata[k].Cells[at]
+		g := facts{own: b.read[k][at].endpoints[e].mid, base: blank(), load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, polling: polling}
+		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
+			g.base, g.baseLoad = b.read[k][z].endpoints[e].mid, b.strata[k].Cells[z].load()
+		}
+		out = append(out, point{load: g.inFlight(), added: g.added(), value: g.own.unit(), helper: g.own[fHelperCPU], busy: g.own[fHelperBusy]})
+	}
+	own := &b.strata[i].Cells[j]
+	for k := range b.strata[i].Cells { // a study that compares loads has them in one stratum
+		if k != j && onlyLoad(own.Cell, b.strata[i].Cells[k].Cell) {
+			add(i, k)
+		}
+	}
 	for _, k := range fam.load {
 		if k == i {
 			continue
 		}
-		at := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Treatment == b.strata[i].Cells[j].Treatment })
-		if at < 0 || b.read[k][at].trials == 0 || e >= len(b.read[k][at].endpoints) {
-			continue
-		}
-		g := facts{own: b.read[k][at].endpoints[e].mid, base: blank(), load: b.strata[k].load(), pinned: b.strata[k].Cells[at].Pinned, calls: b.strata[k].Cells[at].Calls, polling: polling}
-		if z := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Baseline }); z >= 0 && b.read[k][z].trials > 0 {
-			g.base = b.read[k][z].endpoints[e].mid
-		}
-		p := point{load: g.inFlight(), added: g.added(), value: g.own.unit(), helper: g.own[fHelperCPU], busy: g.own[fHelperBusy]}
-		if low == nil || p.load < low.load {
-			low = &p
-		}
-		if high == nil || p.load > high.load {
-			high = &p
+		if at := slices.IndexFunc(b.strata[k].Cells, func(c Cell) bool { return c.Treatment == own.Treatment }); at >= 0 {
+			add(k, at)
 		}
 	}
-	return low, high
+	return out
+}
+
+// beside takes from the cells of the family those with the lowest and with the next higher load.
+func (f *facts) beside(family []point) {
+	f.low, f.high = nil, nil
+	for i := range family {
+		p := &family[i]
+		if f.low == nil || p.load < f.low.load {
+			f.low = p
+		}
+		if p.load >= spread*f.inFlight() && (f.high == nil || p.load < f.high.load) {
+			f.high = p
+		}
+	}
 }

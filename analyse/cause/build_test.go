@@ -59,12 +59,12 @@ func grid(r *Reader, n, trials, cpus int, added float64) []Stratum {
 	for i := range n {
 		size := 16 << (2 * (i % 5))
 		shared := record.Cell{{Factor: "workload", Value: "net"}, {Factor: "cpu-limit", Value: strconv.Itoa(i / 5)}, {Factor: "connections", Value: "4"}, {Factor: "size", Value: strconv.Itoa(size)}}
-		s := Stratum{Finding: Finding{CellKey: record.CellKey{Workload: "net", Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"}, Load: 4,
+		s := Stratum{Finding: Finding{CellKey: record.CellKey{Workload: "net", Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"},
 			Responses: []record.Response{{Name: "latency_mean", Unit: record.Second, Operation: "request"}, {Name: "rate", Unit: record.PerSecond, Operation: "request"}}}
 		s.Response = s.Responses[0]
 		for k, box := range []string{"process", "vm"} {
 			cell := append(record.Cell{{Factor: "sandbox", Value: box}}, shared...)
-			c := Cell{Finding: Finding{CellKey: record.CellKey{Treatment: "sandbox=" + box, Cell: cell, Baseline: k == 0}}, Trials: map[int]*record.Trial{}}
+			c := Cell{Finding: Finding{CellKey: record.CellKey{Treatment: "sandbox=" + box, Cell: cell, Baseline: k == 0}}, Load: 4, Trials: map[int]*record.Trial{}}
 			for block := 1; block <= trials; block++ {
 				seq++
 				latency := 50e-6 + 1e-9*float64(size) + 1e-7*float64(block%3)

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ func (f *facts) besideHost(weights, limit map[Name]float64) bool {
 	if !f.costs || !(slower > 1.15) || !(weights[Host] > 0) {
 		return false
 	}
-	base := facts{own: f.base, base: blank(), load: f.load}
+	base := f.baseFacts()
 	w0 := base.waits()
 	if math.IsNaN(w0) || math.Log((1-w0)/(1-weights[Host])) >= math.Log(slower)/2 {
 		return false
@@ -169,7 +170,7 @@ func (f *facts) alike(k Name) bool {
 	}
 	cost := math.Log(max(slower, 1.03))
 	w, w0 := math.NaN(), math.NaN()
-	base := facts{own: f.base, base: blank(), load: f.load}
+	base := f.baseFacts()
 	switch k {
 	case Host:
 		w, w0 = f.waits(), base.waits()
@@ -199,7 +200,7 @@ func (f *facts) alike(k Name) bool {
 // slower is the ratio of an operation's time to the baseline's, or that of the
 // response where it has no time; f.costs says which way it goes.
 func (f *facts) slower() float64 {
-	if r := f.time() / timeOf(&f.base, f.load); !math.IsNaN(r) {
+	if r := f.time() / timeOf(&f.base, f.baseLoad); !math.IsNaN(r) {
 		return r
 	}
 	r := f.own[fValue] / f.base[fValue]
@@ -219,7 +220,7 @@ func (f *facts) dearer(k Name, use float64) bool {
 	case GuestOne:
 		return f.took() > 1.15 && f.moreWork()
 	case Depth:
-		return true // as few are in flight natively
+		return !f.lighter() // as few are in flight natively
 	case Device:
 		return deviceUse(b) > 0.9*use || diskPart(f) < 0.9*diskPart(b)
 	case Fsync: // natively it takes most of the time as well: what was added counts
@@ -233,8 +234,12 @@ func (f *facts) dearer(k Name, use float64) bool {
 // processor time: that explains at least half of the cost, by logarithms.
 func (f *facts) moreWork() bool { return math.Log(f.took()) > 0.5*math.Log(f.slower()) }
 
-// took is how much more processor time the same work takes than in the baseline.
+// took is how much more processor time the same work takes than in the baseline; NaN where the response
+// does not count all of the work.
 func (f *facts) took() float64 {
+	if f.mixed {
+		return math.NaN()
+	}
 	return (tasks(&f.own) / f.own.unit()) / (tasks(&f.base) / f.base.unit())
 }
 
@@ -264,6 +269,9 @@ func (v verdict) fullest(f *facts, full []Name) verdict {
 		return v.clear(Interception, w, w)
 	}
 	if (top == Device || top == Depth) && slices.Contains(full, Device) && slices.Contains(full, Depth) {
+		if gain, more := f.gain(); gain > 0 {
+			return v.untold(fmt.Sprintf("the operations are in the disk, which does %.3g times as much with %.3g times as many in flight", gain, more), Device, Depth)
+		}
 		return v.untold("the operations are in the disk, and the study has no cell that shows whether it does more with more in flight; add one with a higher iodepth", Device, Depth)
 	}
 	if len(full) > 1 && v.weights[full[1]] > 0.95*v.weights[top] {
@@ -288,8 +296,14 @@ func (v verdict) none(all []rule, f *facts) verdict {
 	if w := v.unread(all, f); w.cause == Unknown {
 		return w
 	}
+	if f.costs && f.lighter() && !(f.slower() > 1.03) {
+		return v.clear(None, 0, 1) // an operation takes as long, and fewer are under way
+	}
 	if f.costs && f.moreWork() {
 		v.why = whyWork
+		if math.IsNaN(v.weights[Interception]) && !f.inGuest() && f.own.has(fHelperCPU) {
+			return v.untold(unpriced, Other, Interception)
+		}
 		return v.clear(Other, 0, 0.5)
 	}
 	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows

@@ -116,7 +116,7 @@ func TestDecide(t *testing.T) {
 		{"a thread that hardly runs, on a busy host", delayed(fHostBusy, 1.0, fWait, 0.018), native(fTime, 30e-6, fRate, 3e4), Path, nil},
 		{"a delay of 5 ms for 16 connections, and others have the host, natively too", native(fHostBusy, 1.0, fWork, 0.019, fWorkBusy, nan, fWait, 1.03, fRate, 1075.0, fTime, 14.9e-3), native(fHostBusy, 1.0, fWork, 0.89, fWorkBusy, 0.086, fWorkWait, 0.34, fWait, 5.9, fRate, 1.8e5, fTime, 89e-6),
 			Path, func(f *facts) {
-				f.costs, f.load, f.calls, f.low = true, 16, &Calls{Each: 2, Cost: 1e-9}, &point{load: 1, added: 10.6e-3}
+				f.costs, f.load, f.baseLoad, f.calls, f.low = true, 16, 16, &Calls{Each: 2, Cost: 1e-9}, &point{load: 1, added: 10.6e-3}
 			}},
 		{"a hypervisor that takes as much natively", with(fHostSteal, 0.4, fTime, 400e-6, fRate, 2e4, fGuest, 0.1, fGuestTask, 0.06, fVCPU, 0.12, fVCPUBusy, 0.08, fHelperCPU, 0.04, fHelperBusy, 0.04), native(fHostSteal, 0.4), Path, func(f *facts) { f.costs, f.low = true, &point{load: 1, added: 320e-6} }},
 		{"interrupts on one core of four", with(fGuest, 1.6, fGuestSoft, 0.93), native(), Imbalance, nil},

@@ -61,8 +61,8 @@ func TestWhoseDisk(t *testing.T) {
 	} {
 		r := new(Reader)
 		r.Take(c.trial)
-		s := Stratum{Finding: Finding{Response: c.responses[0]}, Endpoints: []string{"server"}, Load: 8, Responses: c.responses,
-			Cells: []Cell{{Finding: Finding{CellKey: record.CellKey{Cell: c.trial.Cell, Baseline: true}}, Trials: map[int]*record.Trial{1: c.trial}}}}
+		s := Stratum{Finding: Finding{Response: c.responses[0]}, Endpoints: []string{"server"}, Responses: c.responses,
+			Cells: []Cell{{Finding: Finding{CellKey: record.CellKey{Cell: c.trial.Cell, Baseline: true}}, Load: 8, Trials: map[int]*record.Trial{1: c.trial}}}}
 		got := Build(0.95, r, []Stratum{s})[0]
 		if (got.Cause == Device || slices.Contains(got.Among, Device)) != c.device {
 			t.Errorf("%s: %s: %s", c.name, got.Cause, got.Text)
@@ -81,6 +81,72 @@ func TestWhoseDisk(t *testing.T) {
 		}
 		if want := 1.0 - 0.11 - 0.2 - 0.05; math.Abs(others-want) > 1e-6 {
 			t.Errorf("%s: others used %g cores, want %g", c.name, others, want)
+		}
+	}
+}
+
+// TestComparedLoad: a study that compares how many requests are in flight has them all in one stratum. The figures
+// are those of a virtio disk.
+func TestComparedLoad(t *testing.T) {
+	responses := []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "throughput", Unit: record.BytesPerSecond, Operation: "byte"}}
+	shared := record.Cell{{Factor: "sandbox", Value: "process"}}
+	s := Stratum{Finding: Finding{Response: responses[0], CellKey: record.CellKey{Shared: shared}}, Endpoints: []string{"server"}, Responses: responses}
+	r := new(Reader)
+	for i, c := range []struct {
+		depth             string
+		load, iops, queue float64
+	}{{"1", 1, 14.5e3, 0.85}, {"4", 4, 51e3, 2.8}, {"16", 16, 103e3, 12}, {"64", 64, 110e3, 57}} {
+		cell := append(record.Cell{{Factor: "iodepth", Value: c.depth}}, shared...)
+		x := Cell{Finding: Finding{CellKey: record.CellKey{Treatment: "iodepth=" + c.depth, Cell: cell, Baseline: c.depth == "16"}}, Load: c.load, Trials: map[int]*record.Trial{}}
+		ratio := c.iops / 103e3
+		x.Ratio, x.Costs = &ratio, ratio < 0.97
+		for block := 1; block <= 3; block++ {
+			n := 1 + 0.01*float64(block)
+			trial := diskTrial(map[string]float64{"iops": n * c.iops, "throughput": n * 4096 * c.iops})
+			for k := range trial.Samples {
+				switch y := &trial.Samples[k]; y.Name {
+				case deviceQueue:
+					y.Value = c.queue
+				case deviceRead:
+					y.Value = n * 4096 * c.iops
+				case deviceWrote:
+					y.Value = 0
+				}
+			}
+			trial.Seq, trial.Block, trial.Cell = 10*i+block, block, cell
+			r.Take(trial)
+			x.Trials[block] = trial
+		}
+		s.Cells = append(s.Cells, x)
+	}
+	for i, f := range Build(0.95, r, []Stratum{s}) {
+		if want := []Name{Depth, Depth, Device, Device}[i]; f.Cause != want {
+			t.Errorf("%s: %s of %v, want %s: %s", f.Treatment, f.Cause, f.Among, want, f.Text)
+		}
+	}
+}
+
+// TestMixed: the processor time of a trial that does several things says nothing of one of them.
+func TestMixed(t *testing.T) {
+	rate := func(name, operation string) record.Response {
+		return record.Response{Name: name, Unit: record.PerSecond, Operation: operation}
+	}
+	for _, c := range []struct {
+		of   []record.Response
+		want bool
+	}{
+		{[]record.Response{rate("open", ""), rate("stat", "")}, true},
+		{[]record.Response{rate("open", "operation")}, false},
+		{[]record.Response{rate("GET", ""), {Name: "p50", Unit: record.Second}}, false},
+		{[]record.Response{rate("iops", "request"), rate("other", "")}, false},
+	} {
+		s := Stratum{Finding: Finding{Response: c.of[0]}, Responses: c.of}
+		if s.mixed() != c.want {
+			t.Errorf("%+v: mixed %v", c.of, s.mixed())
+		}
+		f := facts{own: native(fRate, math.NaN(), fTime, math.NaN(), fValue, 1e3), base: native(fRate, math.NaN(), fTime, math.NaN(), fValue, 1e5), mixed: s.mixed(), costs: true}
+		if v := decide(rules(), &f); (v.cause == Other) == c.want {
+			t.Errorf("%+v: %s", c.of, v.cause)
 		}
 	}
 }

@@ -9,17 +9,19 @@ type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
 	past      bool    // nothing can be read again
+	mixed     bool    // the trial does other things too, which the response does not count
 	undecided bool    // nothing is decided of it, for want of blocks or because its interval holds 1
 	worse     bool    // and it looks worse by more than 3 %
 	costs     bool    // it is worse than the baseline, or looks so, and by enough to have a cause
 	helper    string  // role of the thread that own[fHelperBusy] is of
-	load      float64 // operations in flight: connections, jobs x depth; NaN: not known
+	load      float64 // operations in flight, as the workload was told: connections, jobs x depth; NaN: not known
+	baseLoad  float64 // the same of the baseline
 	pinned    float64 // processors that the sandbox may use; 0: any
 	calls     *Calls
 	polling   bool   // the helper's thread is busy whatever there is to do
 	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
 	from      difference
-	low, high *point // the cells of the family with the lowest and the highest load; nil: none but this one
+	low, high *point // the cells of the family with the lowest and the next higher load; nil: none
 }
 
 // Calls are the system calls of a workload and what the sandbox adds to one: package
@@ -50,6 +52,11 @@ func (f *facts) inFlight() float64 {
 		return max(1, f.own[fRate]*f.own[fTime])
 	}
 	return f.load
+}
+
+// lighter reports whether fewer operations are under way than in the baseline.
+func (f *facts) lighter() bool {
+	return f.baseFacts().inFlight() >= spread*f.inFlight() // false of NaN
 }
 
 // time is that of an operation.

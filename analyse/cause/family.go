@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
 	"tare/param"
@@ -79,6 +80,23 @@ func families(strata []Stratum) []family {
 		}
 	}
 	return out
+}
+
+// onlyLoad says that two cells differ in the load alone.
+func onlyLoad(a, b record.Cell) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	differs := false
+	for _, l := range a {
+		switch v, ok := b.Get(l.Factor); {
+		case !ok || v != l.Value && !slices.Contains(loadFactors(), l.Factor):
+			return false
+		case v != l.Value:
+			differs = true
+		}
+	}
+	return differs
 }
 
 func familyKey(shared record.Cell, without string) string {

@@ -93,11 +93,11 @@ const (
 	noWait, muchWaits = 1.15, 1.7
 )
 
-// gain is how many times as much the disk does with the family's highest load; more is how
+// gain is how many times as much the disk does with the family's next higher load; more is how
 // many times the load that is. NaN without such a cell.
 func (f *facts) gain() (gain, more float64) {
 	n := f.inFlight()
-	if f.high == nil || !(f.high.load >= spread*n) {
+	if f.high == nil {
 		return math.NaN(), math.NaN()
 	}
 	return f.high.value / f.own.unit(), f.high.load / n
@@ -166,7 +166,7 @@ func depthRule() rule {
 		},
 		shows: []gauge{
 			{name: "operations in flight", unit: record.Count, get: func(f *facts) float64 { return f.inFlight() }},
-			{name: "speed with the most in flight, times this", unit: record.Fraction, limit: hasRoom, get: func(f *facts) float64 { g, _ := f.gain(); return g }},
+			{name: "speed with more in flight, times this", unit: record.Fraction, limit: hasRoom, get: func(f *facts) float64 { g, _ := f.gain(); return g }},
 			{name: "time of an operation, times that with the fewest in flight", unit: record.Fraction, limit: noWait, get: func(f *facts) float64 { return f.slowed() }},
 		}}
 }

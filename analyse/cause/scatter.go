@@ -55,6 +55,12 @@ func (b *builder) difference(i, j, k int) difference {
 	return difference{mean, distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(sided) * math.Sqrt(v/n)}
 }
 
+// smaller reports whether the guest has fewer processors than the baseline's, by enough to explain half of the
+// cost, by logarithms.
+func (f *facts) smaller() bool {
+	return math.Log(f.base[fGuestCPUs]/f.own[fGuestCPUs]) >= f.from.worse/2 // false of NaN
+}
+
 // doubt leaves a verdict open where the scatter of the trials may hide another cause: a cost that
 // nobody sees, beside a resource that is as full natively; an added time that may be chance.
 func (v verdict) doubt(all []rule, f *facts) verdict {
@@ -63,6 +69,9 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 		return v
 	}
 	because := fmt.Sprintf("the trials scatter: a cost of %.0f %% may hide in it", 100*math.Expm1(max(0, d.worse)+d.open))
+	if f.costs && d.worse > d.open {
+		because = "the baseline fills it as much, and costs less"
+	}
 	switch {
 	case v.cause == None || v.cause == Depth: // nothing that costs
 		if f.undecided && d.worse+d.open > math.Log(hiddenNone) {
@@ -82,6 +91,7 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 	case v.cause == Host && f.baseFacts().waits() >= waitsToo*f.waits():
 		return v.or(Other, "the host is nearly as full beside the baseline, and the trials scatter")
 	case v.cause == Fsync, v.cause == PageCache, v.cause == IOLimit: // what was added is known, or nothing is natively
+	case v.cause == Guest && f.smaller(): // the baseline's guest has more processors to fill
 	case v.cause == Quota: // the study sets it for both sides, so an equally full baseline says nothing about chance
 	case d.worse+d.open > math.Log(hidden):
 		for i := range all {

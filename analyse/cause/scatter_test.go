@@ -27,6 +27,8 @@ func TestDoubt(t *testing.T) {
 		{"a path, and trials repeat", path, native(fMedian, 73e-6), true, difference{0.7, 0.02}, Path},
 		{"a path, and nearly as much scatter", path, native(fMedian, 73e-6), true, difference{0.7, 0.6}, Untold},
 		{"a path, and more scatter", path, native(fMedian, 73e-6), true, difference{0.7, 0.8}, Untold},
+		{"a guest with half of the baseline's processors", with(fGuestCPUs, 1.0, fGuest, 0.99, fGuestTask, 0.95, fTime, 160e-6), with(fGuestCPUs, 2.0, fGuest, 1.96, fGuestTask, 1.9), true, difference{0.69, 0.1}, Guest},
+		{"a guest with as many", with(fGuestCPUs, 2.0, fGuest, 1.98, fGuestTask, 1.9, fTime, 160e-6), with(fGuestCPUs, 2.0, fGuest, 1.96, fGuestTask, 1.9), true, difference{0.69, 0.1}, Untold},
 		{"one pair of trials", path, native(fMedian, 73e-6), true, difference{math.NaN(), math.NaN()}, Path},
 	} {
 		f := facts{own: c.own, base: c.base, load: math.NaN(), low: &point{load: 1, added: 78e-6, value: 4e4}, costs: c.costs, undecided: !c.costs, from: c.from}

@@ -107,7 +107,7 @@ func (f *facts) busiest() (use, servers float64) {
 
 // baseFacts are those of the baseline, to look at it as at the cell.
 func (f *facts) baseFacts() *facts {
-	return &facts{own: f.base, base: blank(), baseline: true, load: f.load, pinned: f.pinned}
+	return &facts{own: f.base, base: blank(), baseline: true, load: f.baseLoad, baseLoad: math.NaN(), pinned: f.pinned}
 }
 
 // baseStays are the baseline's stays; false where its operations have no time.

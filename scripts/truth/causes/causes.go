@@ -188,7 +188,7 @@ func stratum(r *rand.Rand, d *drawn, n int, seq *int, reader *cause.Reader, pric
 		factor, workload = "iodepth", "fio"
 	}
 	shared := record.Cell{{Factor: "workload", Value: workload}, {Factor: factor, Value: strconv.Itoa(n)}}
-	s := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: workload, Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"}, Load: float64(n)}
+	s := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: workload, Stratum: shared.Key(), Shared: shared}}, Endpoints: []string{"server"}}
 	s.Responses = responses(&d.world)
 	s.Response = s.Responses[0]
 	base := d.world.native()
@@ -199,7 +199,7 @@ func stratum(r *rand.Rand, d *drawn, n int, seq *int, reader *cause.Reader, pric
 	scatter, alone := []float64{d.noise.Base, d.noise.Own}, math.Sqrt(1-d.noise.Together)
 	for k, w := range []world{base, d.world} {
 		cell := append(record.Cell{{Factor: "sandbox", Value: []string{"process", d.world.place}[k]}}, shared...)
-		c := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: w.place, Cell: cell, Baseline: k == 0}}, Trials: map[int]*record.Trial{}}
+		c := cause.Cell{Finding: cause.Finding{CellKey: record.CellKey{Treatment: w.place, Cell: cell, Baseline: k == 0}}, Load: float64(n), Trials: map[int]*record.Trial{}}
 		for b := range d.blocks {
 			*seq++
 			t := w.trial(r, n, math.Exp(scatter[k]*days[b]), scatter[k]*alone, cell, b+1, *seq)
