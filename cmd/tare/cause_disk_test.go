@@ -16,18 +16,6 @@ import (
 	"tare/host/cgroup"
 )
 
-// TestCauseFsync: each write waits until the disk has it, in a file system in a file.
-func TestCauseFsync(t *testing.T) {
-	m := madeCause{
-		study: `baseline: process
-factors: {sandbox: [process]}
-workloads:
-  write: {kind: fio, rw: randwrite, bs: 4KiB, size: 64MiB, fsync: 1, target: image, duration: 2s, warmup: 300ms}`,
-		wants: []wanted{{levels: map[string]string{"sandbox": "process"}, cause: cause.Fsync}},
-	}
-	m.run(t)
-}
-
 // TestCausePageCache: the same reads, past the page cache and from it.
 func TestCausePageCache(t *testing.T) {
 	m := madeCause{
@@ -37,20 +25,6 @@ factors: {sandbox: [process]}
 workloads:
   read: {kind: fio, rw: randread, bs: 4KiB, size: 64MiB, engine: libaio, iodepth: 4, cache: [direct, warm], duration: 2s, warmup: 300ms}`,
 		wants: []wanted{{levels: map[string]string{"cache": "warm"}, cause: cause.PageCache}},
-	}
-	m.run(t)
-}
-
-// TestCauseIOLimit: a container whose cgroup may read 100 times a second.
-func TestCauseIOLimit(t *testing.T) {
-	m := madeCause{
-		before: func(t *testing.T) { limitReads(t, 100) },
-		study: `compare: sandbox
-baseline: process
-factors: {sandbox: [process, runc]}
-workloads:
-  read: {kind: fio, rw: randread, bs: 4KiB, size: 16MiB, engine: libaio, iodepth: 4, cache: direct, duration: 3s, warmup: 1s}`,
-		wants: []wanted{{levels: map[string]string{"sandbox": "runc"}, cause: cause.IOLimit}},
 	}
 	m.run(t)
 }

@@ -56,6 +56,27 @@ factors: {sandbox: [vm], disk: [raw, luks], io_threads: [1], rootfs: [block], de
 workloads:
   read: {kind: fio, rw: randread, bs: 1MiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 4s, warmup: 500ms}`,
 		wants: []wanted{{levels: map[string]string{"disk": "luks"}, cause: cause.Helper, role: "iothread"}}},
+	// Two busy threads on one processor of a machine; on two they do twice as much.
+	{cause: cause.Guest, least: 1.3, needs: machines, study: `compare: default_vcpus
+baseline: "2"
+factors: {sandbox: [vm], default_vcpus: [1, 2], default_memory: [256]}
+workloads:
+  many: {kind: cpu, threads: 2, max-prime: 2000, duration: 1s, warmup: 1s, responses: [events]}`,
+		wants: []wanted{{levels: map[string]string{"default_vcpus": "1"}, cause: cause.Guest}}},
+	// Writes that wait until the disk has them, in a file system in a file, beside writes past the page cache.
+	{cause: cause.Fsync, least: 1.5, study: `compare: fsync
+baseline: "0"
+factors: {sandbox: [process]}
+workloads:
+  write: {kind: fio, rw: randwrite, bs: 4KiB, size: 64MiB, fsync: [0, 1], cache: direct, target: image, duration: 2s, warmup: 300ms, responses: [iops]}`,
+		wants: []wanted{{levels: map[string]string{"fsync": "1"}, cause: cause.Fsync}}},
+	// One request in flight, on a disk that does far more with four.
+	{cause: cause.Depth, least: 1.5, study: `compare: iodepth
+baseline: "4"
+factors: {sandbox: [process]}
+workloads:
+  read: {kind: fio, rw: randread, bs: 4KiB, size: 256MiB, engine: libaio, iodepth: [1, 4], cache: direct, duration: 2s, warmup: 300ms, responses: [iops]}`,
+		wants: []wanted{{levels: map[string]string{"iodepth": "1"}, cause: cause.Depth}}},
 	// A loop of system calls that each stop the program twice.
 	{cause: cause.Interception, least: 1.2, part: true, study: `baseline: process
 factors: {sandbox: [process, runsc-ptrace]} # relieved by systrap, which intercepts too
@@ -172,6 +193,42 @@ func usualOthers(t *testing.T, results string) float64 {
 		all = append(all, elsewhere(&tr))
 	}
 	return stat.Median(all)
+}
+
+// TestRelievedIOLimit: a container whose control group may read 100 times a second does more once
+// it may read as it likes. No factor of a study sets that limit, so the test does.
+func TestRelievedIOLimit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups")
+	}
+	if testing.Short() {
+		t.Skip("runs real sandboxes for some seconds")
+	}
+	m := madeCause{study: `baseline: process
+factors: {sandbox: [process, runc]}
+workloads:
+  read: {kind: fio, rw: randread, bs: 4KiB, size: 16MiB, engine: libaio, iodepth: 4, cache: direct, duration: 2s, warmup: 500ms, responses: [iops]}`}
+	iops := map[string]float64{}
+	for _, when := range []string{"limited", "relieved"} {
+		t.Run(when, func(t *testing.T) {
+			if when == "limited" {
+				limitReads(t, 100) // until this subtest ends
+			}
+			got := m.once(t)
+			f := (&wanted{levels: map[string]string{"sandbox": "runc"}}).find(t, got)
+			if (f.Cause == cause.IOLimit) != (when == "limited") {
+				t.Errorf("%s: %s", f.Cause, f.Text)
+			}
+			for _, tr := range load(t, got.results) {
+				if box, _ := tr.Cell.Get("sandbox"); box == "runc" {
+					iops[when], _ = tr.Sample("iops")
+				}
+			}
+		})
+	}
+	if !t.Failed() && !t.Skipped() && iops["relieved"] < 3*iops["limited"] {
+		t.Errorf("%g reads a second with the limit, %g without: want three times as many", iops["limited"], iops["relieved"])
+	}
 }
 
 // TestRelievedHost: others have work for every processor three times over, and the host is the

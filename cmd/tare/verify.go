@@ -143,7 +143,7 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		}
 	}
 	if len(v.Relief) == 0 {
-		v.lift()
+		v.lift(r.study)
 	}
 	for i, l := range v.Relief {
 		if !strings.Contains(l.Value, "=") {
@@ -164,13 +164,18 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 }
 
 // lift takes away what the study itself put around the cell, where the advice has no
-// setting of its own: nobody could set a link to be faster, but a study can.
-func (v *verification) lift() {
+// setting of its own: nobody could set a link to be faster, but a study can. Of too few requests in flight, the
+// relief is the level that the study compares with.
+func (v *verification) lift(st *study.Study) {
 	for _, l := range []struct {
 		cause         cause.Name
 		factor, level string
-	}{{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"}, {cause.Host, study.FactorCPUs, "any"}, {cause.Helper, "disk", "raw"}} {
-		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level {
+	}{
+		{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"},
+		{cause.Host, study.FactorCPUs, "any"}, {cause.Helper, "disk", "raw"}, {cause.Fsync, "fsync", "0"},
+		{cause.Gofer, "directfs", "true"}, {cause.Depth, "iodepth", st.Baseline},
+	} {
+		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level && (l.cause != cause.Depth || st.Compare == l.factor) {
 			v.From = record.Cell{{Factor: l.factor, Value: now}}
 			v.Relief = record.Cell{{Factor: l.factor, Value: l.level}}
 			return
