@@ -173,6 +173,9 @@ func (f *facts) alike(k Name) bool {
 	base := f.baseFacts()
 	switch k {
 	case Host:
+		if f.own[fHostBusy] < 0.9*f.base[fHostBusy] { // it has more room than beside the baseline
+			return true
+		}
 		w, w0 = f.waits(), base.waits()
 	case Steal:
 		w, w0 = f.own[fHostSteal], f.base[fHostSteal]
@@ -301,14 +304,14 @@ func (v verdict) none(all []rule, f *facts) verdict {
 	}
 	if f.costs && f.moreWork() {
 		v.why = whyWork
-		if math.IsNaN(v.weights[Interception]) && !f.inGuest() && f.own.has(fHelperCPU) {
+		if f.own.has(fHelperCPU) && v.unpriced(f) {
 			return v.untold(unpriced, Other, Interception)
 		}
 		return v.clear(Other, 0, 0.5)
 	}
 	if f.costs { // and yet it is slower: what is left are the causes that no reading of a resource shows
 		among := []Name{Path, Saturation}
-		if math.IsNaN(v.weights[Interception]) {
+		if v.unpriced(f) {
 			among = append(among, Interception)
 		}
 		return v.untold("no resource that was read is full, and no part of an operation's time stands out", among...)

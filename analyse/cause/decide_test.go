@@ -110,6 +110,13 @@ func TestDecide(t *testing.T) {
 		{"a disk that is nearly never idle", with(fDeviceBusy, 0.8, fDeviceQueue, 1.0, fDeviceBytes, 4e8, fDisk, 4e8), native(), Untold, nil},
 		{"a disk of too few bytes", with(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e5, fDisk, 1e5), native(), None, nil},
 		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 6e7), native(), None, nil},
+		{"a gofer beside a sentry that opens files itself, and processors that are less busy", native(fWork, 0.2, fHelperCPU, 0.5, fHelperBusy, 0.2, fGofer, 0.29, fHostBusy, 0.55, fWait, 2.0, fRate, 1e4, fTime, 1e-4),
+			native(fWork, 0.4, fHelperCPU, 0.6, fHelperBusy, 0.3, fHostBusy, 0.87, fWait, 3.0, fRate, 4e4, fTime, 2.5e-5), Gofer, func(f *facts) { f.costs = true }},
+		{"fewer in flight than in the baseline, on a disk that does more with more", native(fWork, 0.1, fRate, 1.4e4, fTime, nan, fDisk, 5.7e7, fDeviceBytes, 5.7e7, fDeviceBusy, 0.86, fDeviceQueue, 0.85),
+			native(fWork, 0.5, fRate, 1e5, fTime, nan), Depth, func(f *facts) {
+				f.costs, f.load, f.baseLoad, f.high = true, 1, 16, &point{load: 4, value: 5e4}
+			}},
+		{"fewer in flight, and nothing else", native(fWork, 0.1, fRate, 1.4e4, fTime, nan), native(fWork, 0.5, fRate, 5e4, fTime, nan), None, func(f *facts) { f.costs, f.load, f.baseLoad = true, 1, 4 }},
 		{"a disk that is shared", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 3e8), native(), Device, func(f *facts) { f.high = &point{load: 16, value: 1.1e5} }},
 		{"a network beside somebody else's disk", delayed(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e7), native(fTime, 30e-6, fRate, 3e4), Path, nil},
 		{"so too, and cgroups say whose it is", delayed(fDeviceBusy, 0.99, fDeviceQueue, 4.0, fDeviceBytes, 1e7, fDisk, 1e4), native(fTime, 30e-6, fRate, 3e4), Path, nil},

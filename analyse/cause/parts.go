@@ -44,7 +44,7 @@ func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict 
 		if w := v.unseen(all, limit, f, best); w.cause != best {
 			return w
 		}
-	case (best == Other || best == Helper) && !f.inGuest() && math.IsNaN(v.weights[Interception]) && f.own.has(fHelperCPU):
+	case (best == Other || best == Helper) && f.own.has(fHelperCPU) && v.unpriced(f):
 		return v.untold(unpriced, best, Interception) // what catches calls takes the callers' time
 	}
 	if best == Path || best == Saturation {
@@ -116,6 +116,10 @@ func (v *verdict) parts(f *facts) (out map[Name]float64, total float64) {
 		work := f.own[fGofer] / f.own[fRate] / t
 		out[Gofer] = work + out[Path] + out[Saturation]
 		out[Helper] = max(0, out[Helper]-work)
+		if f.base.has(fHelperCPU) { // the baseline's sentry does the rest: what this one does more is to ask
+			out[Gofer] += out[Helper]
+			delete(out, Helper)
+		}
 		delete(out, Path)
 		delete(out, Saturation)
 	}
@@ -168,6 +172,12 @@ func (v verdict) other(f *facts) verdict {
 
 const unpriced = "the price of a system call was not measured"
 
+// unpriced reports whether system calls may cost more than in the baseline, and nobody knows by how much. In a guest
+// they do not, nor if the baseline's sandbox intercepts them as well.
+func (v *verdict) unpriced(f *facts) bool {
+	return math.IsNaN(v.weights[Interception]) && !f.inGuest() && !(f.own.has(fHelperCPU) && f.base.has(fHelperCPU))
+}
+
 // unseen looks at time in which nothing was busy before it is called a path or a
 // saturation: what else leaves such time.
 func (v verdict) unseen(all []rule, limit map[Name]float64, f *facts, best Name) verdict {
@@ -180,7 +190,7 @@ func (v verdict) unseen(all []rule, limit map[Name]float64, f *facts, best Name)
 	if w := v.unread(all, f); w.cause == Unknown {
 		return w
 	}
-	if math.IsNaN(v.weights[Interception]) && !f.inGuest() {
+	if v.unpriced(f) {
 		return v.untold(unpriced, best, Interception) // many calls at once add up as well
 	}
 	for _, k := range []Name{Quota, Host, Steal} { // so do queues before threads that are held up at times

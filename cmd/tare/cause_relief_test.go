@@ -61,21 +61,21 @@ workloads:
 baseline: "2"
 factors: {sandbox: [vm], default_vcpus: [1, 2], default_memory: [256]}
 workloads:
-  many: {kind: cpu, threads: 2, max-prime: 2000, duration: 1s, warmup: 1s, responses: [events]}`,
+  many: {kind: cpu, threads: 2, max-prime: 2000, duration: 700ms, warmup: 200ms, responses: [events]}`,
 		wants: []wanted{{levels: map[string]string{"default_vcpus": "1"}, cause: cause.Guest}}},
 	// Writes that wait until the disk has them, in a file system in a file, beside writes past the page cache.
 	{cause: cause.Fsync, least: 1.5, study: `compare: fsync
 baseline: "0"
 factors: {sandbox: [process]}
 workloads:
-  write: {kind: fio, rw: randwrite, bs: 4KiB, size: 64MiB, fsync: [0, 1], cache: direct, target: image, duration: 2s, warmup: 300ms, responses: [iops]}`,
+  write: {kind: fio, rw: randwrite, bs: 4KiB, size: 64MiB, fsync: [0, 1], cache: direct, target: image, duration: 1s, warmup: 300ms, responses: [iops]}`,
 		wants: []wanted{{levels: map[string]string{"fsync": "1"}, cause: cause.Fsync}}},
 	// One request in flight, on a disk that does far more with four.
 	{cause: cause.Depth, least: 1.5, study: `compare: iodepth
 baseline: "4"
 factors: {sandbox: [process]}
 workloads:
-  read: {kind: fio, rw: randread, bs: 4KiB, size: 256MiB, engine: libaio, iodepth: [1, 4], cache: direct, duration: 2s, warmup: 300ms, responses: [iops]}`,
+  read: {kind: fio, rw: randread, bs: 4KiB, size: 256MiB, engine: libaio, iodepth: [1, 4], cache: direct, duration: 1s, warmup: 300ms, responses: [iops]}`,
 		wants: []wanted{{levels: map[string]string{"iodepth": "1"}, cause: cause.Depth}}},
 	// A loop of system calls that each stop the program twice.
 	{cause: cause.Interception, least: 1.2, part: true, study: `baseline: process
