@@ -34,8 +34,41 @@ func TestBound(t *testing.T) {
 		if math.Abs(e.Bound-c.want) > 1e-9 {
 			t.Errorf("%s: %s, bound %g, want %g", name, v, e.Bound, c.want)
 		}
-		if shown := e.Shown(v); (shown == Bounded) != (c.want > 0) {
+		if shown := e.Shown(v, c.better); (shown == Bounded) != (c.want > 0) {
 			t.Errorf("%s: shown as %s", name, shown)
 		}
+	}
+}
+
+// TestPerhaps: an undecided interval that lies on one side of 1 is not shown as one that is too noisy
+// to say: it is perhaps a difference, of too few blocks.
+func TestPerhaps(t *testing.T) {
+	rule := Rule{Margin: 0.03}
+	for _, c := range []struct {
+		lo, hi float64
+		n      int
+		better record.Better
+		want   Verdict
+	}{
+		{1.05, 1.6, 3, record.Lower, "perhaps slower"},
+		{1.05, 1.6, 3, record.Higher, "perhaps faster"},
+		{0.6, 0.95, 4, record.Lower, "perhaps faster"},
+		{0.6, 0.95, 4, record.Neither, "perhaps lower"},
+		{1.05, 1.6, 5, record.Lower, Slower},
+		{0.95, 1.6, 3, record.Lower, Undecided},
+	} {
+		e := Estimate{Ratio: math.Sqrt(c.lo * c.hi), Lo: c.lo, Hi: c.hi, N: c.n}
+		v, _ := rule.Judge(e, c.better)
+		if got := e.Shown(v, c.better); got != c.want {
+			t.Errorf("%g to %g of %d blocks is shown as %s, want %s", c.lo, c.hi, c.n, got, c.want)
+		}
+	}
+	for _, v := range AllPerhaps() {
+		if of, is := v.Perhaps(); !is || !of.Decided() {
+			t.Errorf("%s is perhaps %q", v, of)
+		}
+	}
+	if _, is := Slower.Perhaps(); is || (Estimate{}).Shown(Undecided, record.Lower) != Undecided {
+		t.Error("a verdict is perhaps a difference without an interval on one side of 1")
 	}
 }

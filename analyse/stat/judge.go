@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/record"
 )
@@ -26,12 +27,32 @@ const (
 	Bounded Verdict = "bounded"
 )
 
-// Shown returns how reports show a verdict on e: as itself, or as Bounded.
-func (e Estimate) Shown(v Verdict) Verdict {
-	if v == Undecided && e.Bound > 0 {
+// perhaps begins the verdicts that reports show of an undecided estimate whose interval lies on one
+// side of 1: it rests on too few blocks with too much scatter. No analysis has them.
+const perhaps = "perhaps "
+
+// Shown returns how reports show a verdict on e: as itself, as Bounded, or as perhaps a difference.
+func (e Estimate) Shown(v Verdict, better record.Better) Verdict {
+	switch {
+	case v != Undecided:
+		return v
+	case e.Bound > 0:
 		return Bounded
+	case e.Lo > 1, e.HasInterval() && e.Hi < 1:
+		return perhaps + direction(better, e.Lo > 1)
 	}
 	return v
+}
+
+// Perhaps returns the difference that a shown verdict is perhaps; false for all other verdicts.
+func (v Verdict) Perhaps() (of Verdict, is bool) {
+	s, is := strings.CutPrefix(string(v), perhaps)
+	return Verdict(s), is
+}
+
+// AllPerhaps are the verdicts that are perhaps a difference.
+func AllPerhaps() []Verdict {
+	return []Verdict{perhaps + Faster, perhaps + Slower, perhaps + Higher, perhaps + Lower}
 }
 
 // Decided reports whether v needs no more blocks.

@@ -152,7 +152,7 @@ func verdictWord(c *analyse.Comparison) string {
 	case c.Level.BelowNoise > 0:
 		return "below noise"
 	}
-	g := section.SignOf(c.Estimate.Shown(c.Verdict))
+	g := section.SignOf(c.Estimate.Shown(c.Verdict, c.Response.Better))
 	return g.Mark + " " + g.Text
 }
 
@@ -169,7 +169,7 @@ func heat(t *testing.T, b *browser, d *document.Document) {
 			continue
 		}
 		x, lo, hi := c.Estimate.Cost(c.Response.Better)
-		want := words.Times(x) + " " + section.SignOf(c.Verdict).Mark
+		want := words.Times(x) + " " + section.SignOf(c.Estimate.Shown(c.Verdict, c.Response.Better)).Mark
 		if c.Estimate.Bound > 0 {
 			want = fmt.Sprintf("≤ %.0f %%", math.Ceil(100*c.Estimate.Bound-1e-9))
 		}

@@ -117,7 +117,7 @@ func TestSummaryTables(t *testing.T) {
 			}
 			if c.Estimate.Ratio > 0 {
 				x, _, _ := c.Estimate.Cost(tab.Response.Better)
-				text += "|" + words.Times(x) + " " + section.SignOf(c.Verdict).Mark
+				text += "|" + words.Times(x) + " " + section.SignOf(c.Estimate.Shown(c.Verdict, tab.Response.Better)).Mark
 			}
 			line = append(line, text)
 		}

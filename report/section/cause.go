@@ -51,7 +51,7 @@ func Causes(r *analyse.Result) *Section {
 	}
 	if len(maps) > 0 {
 		s.Note("The most frequent cause among the variants with a cost, how many of all have it, and the mean confidence; ?: below " + percentOf(words.Doubtful) + ". " +
-			words.NotDecided + ": none is known to have a cost, and this many of all are too noisy to say. no cost: all are as good as the baseline or better.")
+			words.NotDecided + ": none is known to have a cost, and this many of all are too noisy, or have too few blocks, to say. no cost: all are as good as the baseline or better.")
 	}
 	groups := causeGroups(r)
 	if len(groups) == 0 {

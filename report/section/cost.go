@@ -84,7 +84,7 @@ func costCell(c *cpucost.Cost) Cell {
 	if e := &c.Estimate; c.Baseline || e.N == 0 || e.Undefined != "" {
 		return Cell{First: words.Value(c.Value, record.Second)}
 	}
-	return ratioCell(&c.Estimate, c.Verdict)
+	return ratioCell(&c.Estimate, c.Estimate.Shown(c.Verdict, record.Lower))
 }
 
 // Quotas says what the endpoints with a CPU quota used of it, by role, and how often it held

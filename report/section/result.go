@@ -34,12 +34,17 @@ func SignOf(v stat.Verdict) Sign {
 	case stat.Bounded:
 		return Sign{"≤", "no cost above this", words.Bounded}
 	}
+	if of, is := v.Perhaps(); is {
+		g := SignOf(of)
+		return Sign{"(" + g.Mark + ")", "perhaps " + g.Text + ", too few blocks", words.Undecided}
+	}
 	return Sign{"?", "too noisy to say", words.Undecided}
 }
 
 // Verdicts are all of them, in the order in which legends have them.
 func Verdicts() []stat.Verdict {
-	return []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Bounded, stat.Undecided}
+	sure := []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Bounded}
+	return append(append(sure, stat.AllPerhaps()...), stat.Undecided)
 }
 
 // Results is the table of all comparisons: a row for each stratum and response, a column
@@ -79,7 +84,7 @@ func Legend(r *analyse.Result) *Section {
 	doubts, unequal := false, false
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		v := c.Estimate.Shown(c.Verdict)
+		v := c.Estimate.Shown(c.Verdict, c.Response.Better)
 		cell := comparison(r, c).First
 		if cell, bare := strings.CutSuffix(cell, Unequal); strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(v).Mark) {
 			seen[v] = true
@@ -162,7 +167,7 @@ func comparison(r *analyse.Result, c *analyse.Comparison) Cell {
 		}
 		return Cell{First: level + " ?", Second: "no ratio"}
 	}
-	out := ratioCell(&c.Estimate, c.Verdict)
+	out := ratioCell(&c.Estimate, c.Estimate.Shown(c.Verdict, c.Response.Better))
 	if c.Doubtful() {
 		out.First += Doubtful
 	}
@@ -172,9 +177,9 @@ func comparison(r *analyse.Result, c *analyse.Comparison) Cell {
 	return out
 }
 
-// ratioCell is a ratio with its sign, and its interval or how many blocks one needs.
-func ratioCell(e *stat.Estimate, v stat.Verdict) Cell {
-	g := SignOf(e.Shown(v))
+// ratioCell is a ratio with the sign of a shown verdict, and its interval or how many blocks one needs.
+func ratioCell(e *stat.Estimate, shown stat.Verdict) Cell {
+	g := SignOf(shown)
 	return Cell{First: words.Ratio(e.Ratio) + " " + g.Mark, Second: interval(e), Tone: g.Tone}
 }
 

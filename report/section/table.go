@@ -84,7 +84,7 @@ func meanCell(t *summary.Table, row *summary.Row, c *summary.Cell) Cell {
 		out.First += fewer
 	}
 	if !row.Baseline {
-		ratio := ratioCell(&c.Estimate, c.Verdict)
+		ratio := ratioCell(&c.Estimate, c.Estimate.Shown(c.Verdict, t.Response.Better))
 		out.Second, out.Tone = ratio.First+" "+ratio.Second, ratio.Tone
 	}
 	return out

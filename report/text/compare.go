@@ -147,10 +147,10 @@ func sideCost(m *compare.Measured, response record.Response) string {
 	return words.Ratio(x)
 }
 
-// changeMark is the sign of a change's verdict, in brackets where it is not sure
-// enough among so many rows.
-func changeMark(c *compare.Change) string {
-	s := section.SignOf(c.Verdict).Mark
+// changeMark is the sign of a change's verdict, in brackets where it rests on too few blocks, or
+// is not sure enough among so many rows.
+func changeMark(c *compare.Change, better record.Better) string {
+	s := section.SignOf(stat.Estimate{Lo: c.Lo, Hi: c.Hi}.Shown(c.Verdict, better)).Mark
 	if !c.Changed && c.Verdict.Decided() && c.Verdict != stat.Equivalent {
 		return "(" + s + ")"
 	}
@@ -158,7 +158,7 @@ func changeMark(c *compare.Change) string {
 }
 
 func changeCell(c *compare.Change, better record.Better, seen map[string]bool) section.Cell {
-	sign, mark := section.SignOf(c.Verdict), changeMark(c)
+	sign, mark := section.SignOf(c.Verdict), changeMark(c, better)
 	seen[mark] = true
 	cost, lo, hi := c.Cost(better)
 	out := section.Cell{First: words.Times(cost) + " " + mark, Second: words.TooFew}
@@ -175,7 +175,7 @@ func levelCell(c *compare.Change, better record.Better, seen map[string]bool) se
 	if c == nil || c.Undefined != "" {
 		return section.Cell{First: "-"}
 	}
-	mark := changeMark(c)
+	mark := changeMark(c, better)
 	seen[mark] = true
 	cost, _, _ := c.Cost(better)
 	return section.Cell{First: words.Times(cost) + " " + mark}
@@ -200,6 +200,9 @@ func changeLegend(res *compare.Result, seen map[string]bool) *section.Section {
 	s.Note(fmt.Sprintf("n: blocks of A, of B. B costs: times A's, with its %s interval; more is worse. q: a row counts as changed if this is %s or less.", pc(res.Confidence), pc(res.FDR)))
 	signs := []section.Sign{}
 	for _, v := range section.Verdicts() {
+		if _, is := v.Perhaps(); is {
+			continue // its mark is explained below
+		}
 		g := section.SignOf(v)
 		if v == stat.Equivalent {
 			g.Text += " (within " + pc(res.Margin) + ")"

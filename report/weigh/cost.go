@@ -18,7 +18,10 @@ func (w *Row) Cost() string {
 	return w.first().Cost()
 }
 
-const tooShort = "not enough time for an interval"
+const (
+	tooShort = "not enough time for an interval"
+	tooFew   = "too few blocks to be sure" // the interval excludes 1, mostly by chance: stat.Rule.Judge
+)
 
 // Cost says what isolation costs a figure.
 func (f *Figure) Cost() string {
@@ -44,6 +47,10 @@ func (f *Figure) Cost() string {
 		return words.Free + ": " + words.NoCostAbove(hi-1)
 	case f.Estimate.Bound > 0:
 		return words.NoCostAbove(f.Estimate.Bound)
+	case lo > 1:
+		return fmt.Sprintf("perhaps %s the cost (%s): %s", words.Times(cost), span(lo, hi), tooFew)
+	case hi < 1:
+		return fmt.Sprintf("perhaps %s faster (%s): %s", words.Times(1/cost), span(1/hi, 1/lo), tooFew)
 	}
 	return fmt.Sprintf("too noisy to say: between %s and %s", words.Ratio(lo), words.Times(hi))
 }

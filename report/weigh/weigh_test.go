@@ -22,19 +22,21 @@ func estimate(ratio, lo, hi float64) stat.Estimate {
 // TestCost: more is always worse, and no sentence says more than the verdict.
 func TestCost(t *testing.T) {
 	for want, f := range map[string]Figure{
-		"2.90 × the cost (2.80 to 3.00)":                         {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
-		"3.00 × the cost (2.50 to 4.00)":                         {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Response: record.Response{Better: record.Higher}},
-		"1.25 × faster (1.11 to 1.43)":                           {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
-		"1.50 × faster (1.40 to 1.60)":                           {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
-		"1.50 × natively (1.40 to 1.60)":                         {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
-		"free: no cost above 3 %":                                {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
-		"no cost above 8 %":                                      {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
-		"free: no cost above 0.4 %":                              {Estimate: estimate(1.001, 0.998, 1.0031), Verdict: stat.Equivalent},
-		"free":                                                   {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
-		"too noisy to say: between 0.70 and 1.53 ×":              {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
-		"about 1.40 × the cost; not enough time for an interval": {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
-		"about 1.41 × faster; not enough time for an interval":   {Estimate: stat.Estimate{Ratio: 0.71, N: 2}, Verdict: stat.Undecided},
-		"not measured":                                           {},
+		"2.90 × the cost (2.80 to 3.00)":            {Estimate: estimate(2.9, 2.8, 3), Verdict: stat.Slower, Called: true},
+		"3.00 × the cost (2.50 to 4.00)":            {Estimate: estimate(1/3., 0.25, 0.4), Verdict: stat.Slower, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.25 × faster (1.11 to 1.43)":              {Estimate: estimate(0.8, 0.7, 0.9), Verdict: stat.Faster, Called: true},
+		"1.50 × faster (1.40 to 1.60)":              {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Faster, Called: true, Response: record.Response{Better: record.Higher}},
+		"1.50 × natively (1.40 to 1.60)":            {Estimate: estimate(1.5, 1.4, 1.6), Verdict: stat.Higher, Called: true, Response: record.Response{Better: record.Neither}},
+		"free: no cost above 3 %":                   {Estimate: estimate(1.001, 0.98, 1.021), Verdict: stat.Equivalent},
+		"no cost above 8 %":                         {Estimate: stat.Estimate{Ratio: 1.01, Lo: 0.9, Hi: 1.08, Bound: 0.08, N: 4}, Verdict: stat.Undecided},
+		"free: no cost above 0.4 %":                 {Estimate: estimate(1.001, 0.998, 1.0031), Verdict: stat.Equivalent},
+		"free":                                      {Estimate: estimate(0.99, 0.98, 0.999), Verdict: stat.Equivalent},
+		"too noisy to say: between 0.70 and 1.53 ×": {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
+		"perhaps 1.30 × the cost (1.05 to 1.60): too few blocks to be sure": {Estimate: estimate(1.3, 1.05, 1.6), Verdict: stat.Undecided},
+		"perhaps 1.30 × faster (1.05 to 1.60): too few blocks to be sure":   {Estimate: estimate(1.3, 1.05, 1.6), Verdict: stat.Undecided, Response: record.Response{Better: record.Higher}},
+		"about 1.40 × the cost; not enough time for an interval":            {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
+		"about 1.41 × faster; not enough time for an interval":              {Estimate: stat.Estimate{Ratio: 0.71, N: 2}, Verdict: stat.Undecided},
+		"not measured": {},
 	} {
 		if f.Response.Better == "" {
 			f.Response.Better = record.Lower

@@ -98,7 +98,12 @@ func (g *Group) Cost() (first, second string, v stat.Verdict) {
 	k := g.kind()
 	list := g.by[k]
 	one := list[0]
-	switch v = one.Estimate.Shown(one.Verdict); k {
+	switch v = shown(one); k {
+	case few:
+		if slices.ContainsFunc(list, func(c *analyse.Comparison) bool { return shown(c) != v }) {
+			return noise(list), "", stat.Undecided // some perhaps cost more, others less
+		}
+		fallthrough
 	case worse, better, differs:
 		lo, hi := span(list)
 		if first = Ratio(lo); first != Ratio(hi) {
@@ -281,6 +286,8 @@ func clause(k kind, list []*Group, names int) string {
 			most = max(most, bound(g.by[k]))
 		}
 		head = NoCostAbove(most) + " in "
+	case few:
+		head = "too few blocks to be sure in "
 	case undecided:
 		head = "too noisy to say in "
 	case noRatio, belowNoise, failed, noValue, skipped:

@@ -26,6 +26,7 @@ func TestDirections(t *testing.T) {
 		{of("a", latency, 1.001, stat.Equivalent), Equal, "runc: free: a."},
 		{atMost(of("a", latency, 0.9, stat.Undecided), 0.035), Bounded, "runc: no cost above 4 % in a."},
 		{of("a", latency, 1.1, stat.Undecided), Undecided, "runc: too noisy to say in a."},
+		{of("a", latency, 1.3, stat.Undecided), Undecided, "runc: too few blocks to be sure in a."},
 	} {
 		if s := about(t, result(c.comparison)); s.Text != c.want || s.Tone != c.tone {
 			t.Errorf("got %s: %s\nwant %s: %s", s.Tone, s.Text, c.tone, c.want)
@@ -113,6 +114,26 @@ func TestCeil(t *testing.T) {
 	for share, want := range map[float64]string{0.035: "4 %", 0.04: "4 %", 0.0401: "5 %", 0.0151: "2 %", 0.01: "1 %", 0.0031: "0.4 %", 0.003: "0.3 %", 0.0995: "10 %"} {
 		if got := ceil(share); got != want {
 			t.Errorf("%g: %s, want %s", share, got, want)
+		}
+	}
+}
+
+// TestPerhapsInATable: an interval on one side of 1 stands beside the cost that it is of, with a sign of
+// that side. Where one lies above and one below, the range has no side.
+func TestPerhapsInATable(t *testing.T) {
+	more, less := of("a", latency, 1.3, stat.Undecided, "size=1"), of("a", latency, 0.5, stat.Undecided, "size=2")
+	for _, c := range []struct {
+		of    []*analyse.Comparison
+		first string
+		then  string
+		shown stat.Verdict
+	}{
+		{[]*analyse.Comparison{&more}, "1.30 ×", "±15 %", "perhaps slower"},
+		{[]*analyse.Comparison{&more, &less}, "0.45–1.56", "", stat.Undecided},
+	} {
+		first, then, shown := Groups(c.of)[0].Cost()
+		if first != c.first || then != c.then || shown != c.shown {
+			t.Errorf("%q, %q, %s; want %q, %q, %s", first, then, shown, c.first, c.then, c.shown)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // table, and writes figures as people read them.
 //
 // The data path: 1. each comparison is sorted into what may be said of it (kind): worse,
-// better, equal, without a cost above some bound, too noisy to say, or not compared and
+// better, equal, without a cost above some bound, of too few blocks or too noisy to say, or not compared and
 // why; 2. those of the same workload and response are put together (costs.go); 3. clauses
 // are joined into one sentence a sandbox, the greatest costs first, the rest counted; 4. a
 // headline counts over all.
@@ -114,6 +114,7 @@ const (
 	worse kind = iota
 	better
 	differs // without a better side
+	few     // perhaps one of these: too few blocks with too much scatter
 	undecided
 	bounded
 	equal
@@ -148,10 +149,18 @@ func kindOf(c *analyse.Comparison) kind {
 	case stat.Equivalent:
 		return equal
 	}
-	if c.Estimate.Bound > 0 {
+	v := shown(c)
+	if _, is := v.Perhaps(); is {
+		return few
+	}
+	if v == stat.Bounded {
 		return bounded
 	}
 	return undecided
+}
+
+func shown(c *analyse.Comparison) stat.Verdict {
+	return c.Estimate.Shown(c.Verdict, c.Response.Better)
 }
 
 // cost is how many times the baseline's a comparison costs; 1 where there is no ratio.
@@ -265,12 +274,12 @@ func Exaggerated(r *analyse.Result) string {
 // said is how each kind is called where comparisons are counted.
 func said() []string {
 	return []string{worse: "cost more", better: "cost less", differs: "different", equal: Free, bounded: "surely without a large cost",
-		undecided: "too noisy to say", noRatio: "without a ratio", belowNoise: "below noise", failed: "failed", noValue: "not measured", skipped: "skipped"}
+		few: "too few blocks", undecided: "too noisy to say", noRatio: "without a ratio", belowNoise: "below noise", failed: "failed", noValue: "not measured", skipped: "skipped"}
 }
 
 // told is the order in which kinds are told: what is known before what is not.
 func told() []kind {
-	return []kind{worse, better, differs, equal, bounded, undecided, noRatio, belowNoise, failed, noValue, skipped}
+	return []kind{worse, better, differs, equal, bounded, few, undecided, noRatio, belowNoise, failed, noValue, skipped}
 }
 
 func tone(n [kinds]int) Tone {
@@ -279,7 +288,7 @@ func tone(n [kinds]int) Tone {
 		return Worse
 	case n[better] > 0:
 		return Better
-	case n[undecided] > 0:
+	case n[few]+n[undecided] > 0:
 		return Undecided
 	case n[bounded] > 0:
 		return Bounded

@@ -99,7 +99,7 @@ func TestHonest(t *testing.T) {
 // and so do the items of the sentence and what it counts as more.
 func TestEveryComparisonIsCounted(t *testing.T) {
 	verdicts := []stat.Verdict{stat.Slower, stat.Faster, stat.Equivalent, stat.Undecided, stat.Higher}
-	numbers := regexp.MustCompile(`(\d+) (?:cost more|cost less|free|too noisy|different)`)
+	numbers := regexp.MustCompile(`(\d+) (?:cost more|cost less|free|too few blocks|too noisy|different)`)
 	for n := 1; n <= 12; n++ {
 		var c []analyse.Comparison
 		for i := range n {

@@ -68,7 +68,17 @@
       case "equivalent":
         return c.verdict;
     }
-    return e.no_cost_above > 0 ? "bounded" : "undecided";
+    return Tare.openKind(e, c.response.better);
+  };
+
+  // openKind is the kind of an undecided estimate (stat.Estimate.Shown). One whose interval lies on one
+  // side of 1 rests on too few blocks.
+  Tare.openKind = (e, better) => {
+    if (e.no_cost_above > 0) return "bounded";
+    if (!(e.lo > 1) && !(e.lo > 0 && e.hi < 1)) return "undecided";
+    const up = e.lo > 1;
+    if (better !== "lower" && better !== "higher") return up ? "perhaps-higher" : "perhaps-lower";
+    return up === (better === "higher") ? "perhaps-better" : "perhaps-worse";
   };
 
   // Signs and words of each kind: the signs of the text report.
@@ -79,6 +89,10 @@
     lower: { mark: "↓", word: "lower" },
     equivalent: { mark: "=", word: "free" },
     bounded: { mark: "≤", word: "no cost above this" },
+    "perhaps-better": { mark: "(▲)", word: "perhaps costs less, too few blocks" },
+    "perhaps-worse": { mark: "(▼)", word: "perhaps costs more, too few blocks" },
+    "perhaps-higher": { mark: "(↑)", word: "perhaps higher, too few blocks" },
+    "perhaps-lower": { mark: "(↓)", word: "perhaps lower, too few blocks" },
     undecided: { mark: "?", word: "too noisy to say" },
     "no-ratio": { mark: "", word: "no ratio" },
     "below-noise": { mark: "", word: "below noise" },

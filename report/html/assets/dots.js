@@ -178,7 +178,7 @@
         z: 3,
         renderItem: (params, api) => {
           const i = D.items[data[params.dataIndex].item],
-            open = i.kind === "undecided" || i.kind === "bounded";
+            open = i.kind === "undecided" || i.kind === "bounded" || i.kind.startsWith("perhaps-");
           return Tare.drawInterval(api, st, open);
         },
       };

@@ -30,7 +30,7 @@
     else if (row.baseline) kind = "baseline";
     else if (!(e.ratio > 0) || e.undefined) kind = "no-ratio";
     else if (!Object.hasOwn(Tare.kinds, kind || "")) kind = "undecided";
-    if (kind === "undecided" && e.no_cost_above > 0) kind = "bounded";
+    if (kind === "undecided") kind = Tare.openKind(e, table.response.better);
     const cost = Tare.costOf(e, table.response.better);
     return { kind, cost, ln: e.ratio > 0 ? Math.log(cost.x) : NaN, c: { response: table.response } };
   };
@@ -58,6 +58,7 @@
         Tare.heatScale((k) => has(k), cap(all)),
         key("equivalent", `free (within ${Tare.percent(Tare.data.res.margin || 0)})`),
         key("bounded", "no cost above this"),
+        Object.keys(Tare.kinds).filter((k) => k.startsWith("perhaps-")).map((k) => key(k, Tare.kinds[k].word)),
         key("undecided", "too noisy to say"),
         key("no-value", "no value"),
         list.some((x) => x.cell.fewer) ? Tare.el("span", { class: "key" }, Tare.el("b", {}, fewer), " over fewer combinations than its column or row has") : null,
