@@ -2,6 +2,7 @@ package weigh
 
 import (
 	"fmt"
+	"strings"
 
 	"tare/analyse/stat"
 	"tare/report/words"
@@ -11,11 +12,23 @@ import (
 func (w *Row) Cost() string {
 	switch {
 	case w.Failure != "" && w.Said != "":
-		return "does not work: " + w.Failure + ": " + w.Said
+		return w.broken() + ": " + w.Said
 	case w.Failure != "":
-		return "does not work: " + w.Failure
+		return w.broken()
 	}
 	return w.first().Cost()
+}
+
+// broken says that a row has no figure, and why.
+func (w *Row) broken() string {
+	within, late := strings.CutPrefix(w.Failure, "did not end ")
+	switch {
+	case late && w.Baseline:
+		return "does not end " + within
+	case late:
+		return "does not end there " + within
+	}
+	return "does not work: " + w.Failure
 }
 
 const (

@@ -174,7 +174,7 @@ func sentences(rows []Row, ink terminal.Ink) []string {
 			s = fitting(s, ": "+w.Cause)
 		}
 		if w.Said != "" && utf8.RuneCountInString(s) > Width { // the last words matter most
-			s = fmt.Sprintf("%-*s  does not work: %s:", n, terminal.Line(w.Sandbox), terminal.Line(w.Failure))
+			s = fmt.Sprintf("%-*s  %s:", n, terminal.Line(w.Sandbox), terminal.Line(w.broken()))
 			out = append(out, ink.Paint(cut(s), w.colour()...))
 			s = "  " + terminal.Line(w.Said)
 		}

@@ -277,3 +277,21 @@ func TestFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestNoEnd: a command that ends natively and hangs in a sandbox does not end there, and its last words
+// follow.
+func TestNoEnd(t *testing.T) {
+	r := &analyse.Result{Compared: append(comparisons("a", "process", stat.Estimate{}, ""), comparisons("a", "runsc-systrap", stat.Estimate{}, "")...)}
+	failing := &r.Compared[4]
+	failing.Level = analyse.Level{}
+	r.Failures = []analyse.FailedTrial{{Cell: failing.Cell, Failure: record.Failure{Kind: "died", Reason: "main ended with exit code 124",
+		Tail: "timed: run 1 did not end within 10 s; give more with timeout\nfirst\nwaiting for a lock\n"}}}
+	all := strings.Join(Text(Of(r), nil, nil, terminal.Ink{}), "\n")
+	if want := "runsc-systrap  does not end there within 10 s; give more with --timeout:\n  waiting for a lock"; !strings.HasSuffix(all, want) {
+		t.Errorf("no %q in\n%s", want, all)
+	}
+	r.Failures[0].Failure.Tail = "timed: run 1 did not end within 10 s and printed nothing; give more with timeout\n"
+	if got := Live(Of(r))[2]; !strings.Contains(got, "does not end there within 10 s and printed nothing") {
+		t.Errorf("%q", got)
+	}
+}

@@ -81,6 +81,8 @@ func TestBadLuck(t *testing.T) {
 		"flood":       {kinds: []string{trialtest.GVisor}, v: param.Values{"shell": "true", "command": "head -c 50000000 /dev/zero | tr '\\0' x | tee /dev/stderr; echo; echo 7", "figures": "end='\\s([0-9]+)\\s*$'"}},
 		"gVisor":      {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "command": "if dmesg 2>/dev/null | grep -qi gvisor; then echo no such call here >&2; exit 1; fi"}, says: map[string]string{"runsc-systrap": "exit code 1: no such call here"}},
 		"no terminal": {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "command": "test -t 0 || test -t 2 || exit 5"}, says: map[string]string{"process": "exit code 5, and printed nothing", "runc": "exit code 5", "runsc-systrap": "exit code 5"}},
+		"hangs there": {kinds: trialtest.Kinds(), v: param.Values{"shell": "true", "timeout": "2s", "command": "if dmesg 2>/dev/null | grep -qi gvisor; then echo waiting for a lock; sleep 1000; fi"},
+			says: map[string]string{"runsc-systrap": "did not end within 2 s; give more with timeout\nwaiting for a lock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, kind := range c.kinds {

@@ -268,6 +268,12 @@ func (f *failed) tell(stderr io.Writer, what string) int {
 	return f.code
 }
 
+// codeLate is the exit code of a run that took too long, as of timeout(1).
+const codeLate = 124
+
+// lookAgain is how long a run that took too long, without a word on standard error, is run again for.
+const lookAgain = 2 * time.Second
+
 // tailKept is how much of what a program printed is shown if it fails, in bytes.
 const tailKept = 3 << 10
 
@@ -282,14 +288,18 @@ func (r *Runs) once(ctx context.Context, args []string, keep int) (Run, *failed)
 	if f == nil {
 		return run, nil
 	}
-	if keep == 0 && f.said == "" && f.code < 124 && ctx.Err() == nil {
-		if _, again := r.run(ctx, args, tailKept); again != nil && again.code == f.code {
+	if keep == 0 && f.said == "" && f.code <= codeLate && ctx.Err() == nil {
+		again := *r
+		if f.code == codeLate {
+			again.Limit = min(r.Limit, lookAgain)
+		}
+		if _, again := again.run(ctx, args, tailKept); again != nil && again.code == f.code {
 			f.said = again.said
 		}
 	}
 	switch {
 	case f.code == 127 && f.said == "": // it did not start
-	case f.said == "" && f.code == 124:
+	case f.said == "" && f.code == codeLate:
 		f.how += " and printed nothing"
 	case f.said == "":
 		f.how += ", and printed nothing"
@@ -388,7 +398,7 @@ func (r *Runs) judge(limited, told context.Context, st syscall.WaitStatus) *fail
 	case told.Err() != nil:
 		return &failed{code: code, how: "was told to end"}
 	case limited.Err() != nil:
-		return &failed{code: 124, how: fmt.Sprintf("did not end within %.4g s", r.Limit.Seconds()), cure: "give more with timeout"} // as timeout(1)
+		return &failed{code: codeLate, how: fmt.Sprintf("did not end within %.4g s", r.Limit.Seconds()), cure: "give more with timeout"}
 	case len(r.Exit) == 0 && how == "", slices.Contains(r.Exit, code):
 		return nil
 	case how == "":

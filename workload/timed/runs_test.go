@@ -120,6 +120,7 @@ func TestRunsFail(t *testing.T) {
 		{"no input", Runs{Command: []string{"true"}, Input: "/no/such"}, 127, "its input: open /no/such"},
 		{"preparing", Runs{Command: []string{"true"}, Prepare: shell("exit 4")}, 4, "the command that prepares run 1 ended with exit code 4"},
 		{"hangs", Runs{Command: []string{"sleep", "1000"}, Limit: 50 * time.Millisecond}, 124, "did not end within 0.05 s and printed nothing; give more with timeout\n"},
+		{"hangs with a word on standard output", Runs{Command: shell("echo waiting; sleep 1000"), Limit: 500 * time.Millisecond}, 124, "did not end within 0.5 s; give more with timeout\nwaiting\n"},
 		{"hangs and does not listen", Runs{Command: shell("trap '' TERM; sleep 1000 & wait; sleep 1000"), Limit: 50 * time.Millisecond}, 124, "did not end within 0.05 s and printed nothing; give more with timeout\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
