@@ -40,6 +40,7 @@ type world struct {
 	calm     int     // blocks without noise, the first ones: no effect shows there
 	fail     float64
 	always   func(Next) bool // fails whatever happens
+	kind     string          // of these failures
 	duration time.Duration
 	effect   func(sandbox string) float64
 }
@@ -54,7 +55,7 @@ func (w world) trial(n Next) *record.Trial {
 	}
 	t := &record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: d}
 	if r.Float64() < w.fail || w.always != nil && w.always(n) {
-		t.Status, t.Failure = record.Failed, &record.Failure{Kind: "died", Reason: "it died"}
+		t.Status, t.Failure = record.Failed, &record.Failure{Kind: w.kind, Reason: "it died"}
 		return t
 	}
 	sd := w.noise
@@ -374,6 +375,35 @@ func TestRetriesAndGivingUp(t *testing.T) {
 	}
 	if e, _ := p.Ending(0); e.Code != EndLooks || e.Blocks != 16 {
 		t.Errorf("the others did not go on: %+v", e)
+	}
+}
+
+// TestUnfitIsGivenUpAtOnce: a program that prints something else than the study looks for does so in
+// every block. One that has been good before may be again.
+func TestUnfitIsGivenUpAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails  func(Next) bool
+		blocks int // of the cell t1
+		code   string
+	}{
+		"a treatment":         {boxFails("t1"), 1, EndLooks},
+		"the baseline":        {boxFails("t0"), 1, EndGaveUp},
+		"after a good block":  {func(n Next) bool { return n.Block > 1 && boxFails("t1")(n) }, 4, EndLooks},
+		"before a good block": {func(n Next) bool { return n.Block == 1 && n.Attempt == 1 && boxFails("t1")(n) }, 16, EndLooks},
+	} {
+		st := makeStudy(1, 3)
+		st.Retries = 1
+		p := New(st, nil, nil)
+		order, _ := play(t, p, world{noise: 2, always: c.fails, kind: record.Unfit})
+		blocks := 0
+		for _, n := range order {
+			if boxFails("t1")(n) {
+				blocks = max(blocks, n.Block)
+			}
+		}
+		if e, _ := p.Ending(0); blocks != c.blocks || e.Code != c.code {
+			t.Errorf("%s: t1 in %d blocks, want %d; the end: %+v", name, blocks, c.blocks, e)
+		}
 	}
 }
 

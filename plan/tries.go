@@ -21,6 +21,7 @@ type try struct {
 	turns       map[int]float64 // of the stopping response, by turn number; nil without turns
 	start, turn float64         // seconds that it took once, and for each turn
 	reason      string
+	unfit       bool // running it again changes nothing (record.Unfit)
 }
 
 // block is the tries of a cell in one block.
@@ -45,7 +46,7 @@ func (p *Plan) tryOf(t *record.Trial, response string) try {
 	}
 	if t.Failure != nil {
 		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
-		n.reason = t.Failure.Reason
+		n.reason, n.unfit = t.Failure.Reason, t.Failure.Kind == record.Unfit
 	}
 	return n
 }

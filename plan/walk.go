@@ -141,14 +141,14 @@ func (p *Plan) follow() (cell int, missing bool) {
 		if !settled {
 			return w.block[0], true
 		}
-		reason := ""
+		reason, unfit := "", false
 		for _, t := range b.tries[b.from:end] {
 			// The time of an interrupted trial does not count: an interruption must not change
 			// later decisions.
 			if !t.interrupted {
 				w.cost += t.duration
 				c.time, c.trials = c.time+t.duration, c.trials+1
-				reason = t.reason
+				reason, unfit = t.reason, t.unfit
 			}
 		}
 		b.from = end
@@ -161,7 +161,11 @@ func (p *Plan) follow() (cell int, missing bool) {
 			}
 			c.failing = 0
 		case !w.again:
-			if c.failing++; c.failing == giveUpAfter {
+			c.failing++
+			switch {
+			case unfit && !slices.ContainsFunc(c.blocks, func(b block) bool { return b.good > 0 }):
+				c.gaveUp = "failed as it always would: " + reason
+			case c.failing == giveUpAfter:
 				c.gaveUp = fmt.Sprintf("failed in %d blocks running; the last time: %s", giveUpAfter, reason)
 			}
 		}

@@ -175,11 +175,15 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
+	Kind   string `json:"kind"`           // died, hung, garbage, unfit, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
 }
+
+// Unfit is the kind of a Failure whose program printed something else than the study looks for. Running it
+// again changes nothing about that.
+const Unfit = "unfit"
 
 // Kinds of Failure that say nothing about the cell.
 const (

@@ -141,7 +141,12 @@ func (t *trial) parse(whole bool) error {
 			f := &failure{kind: "garbage", role: o.role, tail: o.tail(),
 				err: fmt.Errorf("the output of %s cannot be read: %w", o.role, err)}
 			if u := (*workload.Unfit)(nil); errors.As(err, &u) {
-				f.tail = tail([]byte(u.Printed))
+				f.kind, f.tail = record.Unfit, tail([]byte(u.Printed))
+				ends := "is empty"
+				if last := lastLine(f.tail); last != "" {
+					ends = "ends with" + last
+				}
+				f.err = fmt.Errorf("%w; its output %s", f.err, ends)
 			}
 			errs = append(errs, f)
 			continue

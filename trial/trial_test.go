@@ -32,7 +32,7 @@ func TestOrderOfATrial(t *testing.T) {
 		kind, phase, text string
 	}{
 		{bad: "", want: slices.Concat(before, parsed, after)},
-		{bad: "garbage", want: slices.Concat(before, parsed, after), kind: "garbage", phase: PhaseFinish, text: "cannot be read"},
+		{bad: "garbage", want: slices.Concat(before, parsed, after), kind: record.Unfit, phase: PhaseFinish, text: "; its output ends with: words"},
 		{bad: "start server", want: []string{"attach server", "attach client", "start server", "detach server", "detach client", "release x-1"},
 			kind: "start", phase: PhaseStart, text: "no kernel"},
 		{bad: "start client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},

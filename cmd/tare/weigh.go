@@ -223,7 +223,7 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		command = what
 	}
 	how, said := weigh.Failure(t.Failure)
-	if t.Failure.Kind == "garbage" {
+	if t.Failure.Kind == record.Unfit {
 		s := flagOf(how, f)
 		if several {
 			s = command + ": " + s
@@ -274,7 +274,7 @@ func flagOf(how string, f weighFlags) string {
 func printed(said string) string {
 	switch {
 	case said == "":
-		return " nothing"
+		return " nothing to standard output; 2>&1 with --shell has standard error there, too"
 	case strings.Contains(said, "\n"):
 		return ":\n" + said
 	}

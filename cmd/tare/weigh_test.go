@@ -153,14 +153,14 @@ func TestUnfitOutput(t *testing.T) {
 	}{
 		{nil, "figure x: the output is not JSON", "hi\n", "--figure-json x: the output is not JSON; the last run printed: hi"},
 		{nil, `figure y: nothing in the output matches "([0-9]+)"`, "a\nb\n", "--figure y: nothing in the output matches \"([0-9]+)\"; the last run printed:\na\nb"},
-		{cell, "figure y: it is bad", "", "echo hi: --figure y: it is bad; the last run printed nothing"},
+		{cell, "figure y: it is bad", "", "echo hi: --figure y: it is bad; the last run printed nothing to standard output; 2>&1 with --shell has standard error there, too"},
 	} {
-		tr := &record.Trial{Cell: c.cell, Failure: &record.Failure{Kind: "garbage", Reason: "the output of main cannot be read: run 1: " + c.what, Tail: c.tail}}
+		tr := &record.Trial{Cell: c.cell, Failure: &record.Failure{Kind: record.Unfit, Reason: "the output of main cannot be read: run 1: " + c.what, Tail: c.tail}}
 		if got := failedNatively(tr, "echo hi", f); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	tr := &record.Trial{Failure: &record.Failure{Kind: "garbage", Reason: "the output of main cannot be read: run 1: the output is not jmh: there is no JSON in it", Tail: "hi"}}
+	tr := &record.Trial{Failure: &record.Failure{Kind: record.Unfit, Reason: "the output of main cannot be read: run 1: the output is not jmh: there is no JSON in it", Tail: "hi"}}
 	if got := failedNatively(tr, "a", weighFlags{format: "jmh"}); !strings.HasPrefix(got, "--format jmh: the output is not jmh") {
 		t.Error(got)
 	}

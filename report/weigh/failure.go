@@ -12,6 +12,7 @@ func Failure(f *record.Failure) (how, said string) {
 	how, said = f.Reason, strings.TrimSpace(f.Tail)
 	if _, figure, ok := strings.Cut(how, " cannot be read: run "); ok {
 		if _, figure, ok = strings.Cut(figure, ": "); ok {
+			figure, _, _ = strings.Cut(figure, "; its output ") // which follows
 			return figure, said
 		}
 	}

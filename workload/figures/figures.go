@@ -239,7 +239,7 @@ func (f *Figure) find(text string, entries []Entry) (float64, error) {
 	case f.regex != nil:
 		all := f.regex.FindAllStringSubmatch(text, -1)
 		if len(all) == 0 {
-			return 0, fmt.Errorf("nothing in the output matches %q", f.written)
+			return 0, fmt.Errorf("nothing in the output matches %q; write a regular expression that matches one of its lines, with ( ) around the number", f.written)
 		}
 		last := all[len(all)-1] // progress comes before the result
 		return f.number(last[len(last)-1])
