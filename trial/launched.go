@@ -121,9 +121,13 @@ func (ep *endpoint) noAnswer(ctx context.Context, err error, stdout, stderr *out
 	if f.tail == "" {
 		f.tail = stdout.tail()
 	}
-	f.err = fmt.Errorf("%s did not answer on %w%s", ep.role.Name, err, lastLine(f.tail))
+	how := "answered wrongly"
 	if ctx.Err() != nil {
-		f.kind, f.err = "hung", ep.withMemoryLimit(withCause(ctx, f.err))
+		f.kind, how = "hung", "did not answer"
+	}
+	f.err = fmt.Errorf("%s %s on %w%s", ep.role.Name, how, err, lastLine(f.tail))
+	if ctx.Err() != nil {
+		f.err = ep.withMemoryLimit(withCause(ctx, f.err))
 	}
 	return f
 }

@@ -258,3 +258,14 @@ func TestMissingImage(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestWrongAnswer: a server that answers, but not as it should, is not said to give no answer.
+func TestWrongAnswer(t *testing.T) {
+	ep := &endpoint{role: workload.Role{Name: "server"}}
+	none := newOutput("server", "stdout", "")
+	var f *failure
+	err := ep.noAnswer(t.Context(), errors.New("port 80: GET /x returned 404 Not Found, not 200"), none, none)
+	if !errors.As(err, &f) || f.kind != "garbage" || f.Error() != "server answered wrongly on port 80: GET /x returned 404 Not Found, not 200" {
+		t.Errorf("%+v", err)
+	}
+}

@@ -238,6 +238,8 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 		s += "; it may have needed more than --memory " + f.memory
 	case strings.HasPrefix(how, "server did not answer") && strings.Contains(how, "connection refused"):
 		s += "; it must listen on the port of --ready or --http, and on all addresses (0.0.0.0), not on loopback alone"
+	case strings.HasPrefix(how, "server answered wrongly") && strings.Contains(how, ", not 200"):
+		s += "; in --http and --ready, write a path that it answers with status 200"
 	case noRoot.MatchString(said):
 		s += "; it runs as root here: put `setpriv --reuid USER --regid GROUP --clear-groups` before it"
 	case strings.Contains(how, "cannot start /bin/sh") && f.image != "":

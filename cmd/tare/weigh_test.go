@@ -178,6 +178,8 @@ func TestFailedNatively(t *testing.T) {
 			"a: fails natively: server ended with exit code 1; it runs as root here: put `setpriv --reuid USER --regid GROUP --clear-groups` before it\n\"root\" execution of the PostgreSQL server is not permitted.\nthe server."},
 		{"server did not answer on port 80: last: connecting: connection refused", "",
 			"a: fails natively: server did not answer on port 80: last: connecting: connection refused; it must listen on the port of --ready or --http, and on all addresses (0.0.0.0), not on loopback alone"},
+		{"server answered wrongly on port 80: GET /x returned 404 Not Found, not 200, for 5s now", "",
+			"a: fails natively: server answered wrongly on port 80: GET /x returned 404 Not Found, not 200, for 5s now; in --http and --ready, write a path that it answers with status 200"},
 		{"server ended with exit code 1: q", "q\n", "a: fails natively: server ended with exit code 1\nq"},
 	} {
 		tr := &record.Trial{Failure: &record.Failure{Kind: "died", Reason: c.reason, Tail: c.tail}}

@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -306,5 +308,39 @@ func TestShortTimes(t *testing.T) {
 		if shortest > asked+1.5 {
 			t.Errorf("asked for %d ms it measured %g s at the least", ms, shortest)
 		}
+	}
+}
+
+// TestShareOfStatuses: a server that answers some requests with another status has no report, and the
+// error says which statuses, and in how many answers.
+func TestShareOfStatuses(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"closed": {"loop", "--connections", "2"},
+		"open":   {"loop", "--connections", "2", "--rate", "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n, bad atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				switch i := n.Add(1); {
+				case i > 1 && i%4 == 0:
+					bad.Add(1)
+					w.WriteHeader(http.StatusInternalServerError)
+				case i > 1 && i%20 == 1:
+					http.NotFound(w, nil)
+				default:
+					good(w)
+				}
+			}))
+			defer s.Close()
+			_, got := client(t, flags[0], s.URL, flags[1:]...)
+			m := regexp.MustCompile(`^tare http: GET /page answers with status 500 in (\d+) of (\d+) answers \(2[0-9.]+ %\), status 404 in \d+ \([0-9.]+ %\), want 200$`).FindStringSubmatch(got)
+			if m == nil {
+				t.Fatalf("it says %q", got)
+			}
+			wrong, _ := strconv.ParseInt(m[1], 10, 64)
+			if all, _ := strconv.ParseInt(m[2], 10, 64); wrong > bad.Load() || wrong < bad.Load()-4 || all > n.Load()-1 {
+				t.Errorf("it says %q; %d of %d were wrong", got, bad.Load(), n.Load())
+			}
+		})
 	}
 }

@@ -183,8 +183,8 @@ func (f *flood) begun() time.Time {
 
 // addClosed counts an answer in the window in which it ended.
 func (t *tally) addClosed(r *vegeta.Result) error {
-	at, err := t.see(r)
-	if err == nil && at > t.open.warmup && at <= t.open.warmup+t.open.duration {
+	at, good, err := t.see(r)
+	if good && at > t.open.warmup && at <= t.open.warmup+t.open.duration {
 		note(t.latency, r.Latency)
 	}
 	return err
@@ -192,6 +192,9 @@ func (t *tally) addClosed(r *vegeta.Result) error {
 
 // closed reports a closed loop.
 func (t *tally) closed(answer int64) (*report, error) {
+	if err := t.statuses(); err != nil {
+		return nil, err
+	}
 	o := t.open
 	if t.ended == 0 {
 		return nil, fmt.Errorf("no answer to GET %s within %s; measure for longer", o.target.url.RequestURI(), o.duration)

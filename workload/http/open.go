@@ -1,14 +1,18 @@
 package httpload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"tare/workload/inside"
@@ -47,7 +51,8 @@ func (o *open) requests() []vegeta.Target {
 const step = 100 * time.Millisecond
 
 // run sends the requests of warm-up and window without a pause, and keeps those that were due
-// in the window. It ends at a wrong answer.
+// in the window. It ends at a broken answer. One with a wrong status is only counted: the share tells
+// more than the first.
 func (o *open) run(ctx context.Context) (*report, error) {
 	if o.connections < 1 || !(o.rate > 0) || o.rate > maxRate {
 		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", inside.ErrUsage, float64(maxRate))
@@ -83,8 +88,7 @@ func (o *open) run(ctx context.Context) (*report, error) {
 	}
 }
 
-// client returns a client that keeps connections open and treats every wrong answer as an
-// error.
+// client returns a client that keeps connections open and treats a body of a wrong length as an error.
 func (o *open) client() *http.Client {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
 		conn, took, err := o.target.dial(ctx, address)
@@ -102,7 +106,7 @@ func (o *open) client() *http.Client {
 	}
 }
 
-// checking judges the status of each answer, and its length when it was read.
+// checking judges the length of each good answer when it was read.
 type checking struct {
 	target target
 	http.RoundTripper
@@ -110,12 +114,8 @@ type checking struct {
 
 func (c checking) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.RoundTripper.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close()
-		return nil, c.target.judge(resp.StatusCode, 0, nil)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
 	}
 	resp.Body = &body{target: c.target, ReadCloser: resp.Body}
 	return resp, nil
@@ -151,11 +151,12 @@ type tally struct {
 	sent    uint64                  // requests in total
 	ended   int64                   // answers that ended within the window, whenever they were due
 	done    []int64                 // answers by interval
+	wrong   map[int]int             // answers by status, of those that have another than 200
 	cpu     cpuMark
 }
 
 func (t *tally) add(r *vegeta.Result) error {
-	if _, err := t.see(r); err != nil {
+	if _, good, err := t.see(r); !good {
 		return err
 	}
 	due := t.pacer.due(r.Seq)
@@ -167,14 +168,21 @@ func (t *tally) add(r *vegeta.Result) error {
 	return nil
 }
 
-// see counts an answer, and returns when it ended, from the first request on.
-func (t *tally) see(r *vegeta.Result) (at time.Duration, err error) {
+// see counts an answer, and returns when it ended, from the first request on, if it is good.
+func (t *tally) see(r *vegeta.Result) (at time.Duration, good bool, err error) {
+	if r.Code != 0 && r.Code != http.StatusOK { // read whole; vegeta's error is the status of some
+		if t.wrong == nil {
+			t.wrong = map[int]int{}
+		}
+		t.wrong[int(r.Code)]++
+		return 0, false, nil
+	}
 	if r.Error != "" {
 		var timeout string
 		if r.Latency >= t.open.target.timeout {
 			timeout = fmt.Sprintf(" (longer than the timeout %s)", t.open.target.timeout)
 		}
-		return 0, fmt.Errorf("answer %d is wrong%s: %s", r.Seq+1, timeout, r.Error)
+		return 0, false, fmt.Errorf("answer %d is wrong%s: %s", r.Seq+1, timeout, r.Error)
 	}
 	t.sent++
 	at = r.End().Sub(t.pacer.start)
@@ -185,10 +193,34 @@ func (t *tally) see(r *vegeta.Result) (at time.Duration, err error) {
 	if at > t.open.warmup && at <= t.open.warmup+t.open.duration {
 		t.ended++
 	}
-	return at, nil
+	return at, true, nil
+}
+
+// statuses is an error if answers had another status than 200. It says which, and in how many.
+func (t *tally) statuses() error {
+	all := int(t.sent) //nolint:gosec // answers of minutes
+	for _, n := range t.wrong {
+		all += n
+	}
+	most := slices.SortedFunc(maps.Keys(t.wrong), func(a, b int) int { return cmp.Or(t.wrong[b]-t.wrong[a], a-b) })
+	var parts []string
+	for i, code := range most {
+		s := fmt.Sprintf("status %d in %d", code, t.wrong[code])
+		if i == 0 {
+			s += fmt.Sprintf(" of %d answers", all)
+		}
+		parts = append(parts, fmt.Sprintf("%s (%.3g %%)", s, 100*float64(t.wrong[code])/float64(all)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("GET %s answers with %s, want 200", t.open.target.url.RequestURI(), strings.Join(parts, ", "))
 }
 
 func (t *tally) report(answer int64) (*report, error) {
+	if err := t.statuses(); err != nil {
+		return nil, err
+	}
 	o := t.open
 	user, system := t.cpu.used()
 	r := &report{
