@@ -38,6 +38,7 @@ type weighFlags struct {
 	server, ready, load, http, cacert string
 	rate, connections                 string
 	network, ignore, insecure         bool
+	writable                          bool
 	host, on, loadImage               string
 	cluster                           clusterFlags
 	json, markdown, wait              bool
@@ -61,6 +62,7 @@ func (a *app) weighVerb() *cobra.Command {
 	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
 	fl.StringVar(&f.within, "for", "60s", "time to measure for, at most")
 	fl.StringVar(&f.image, "image", "", "files of the sandbox: an image's name, its archive or a folder (default this host's files, read-only)")
+	fl.BoolVar(&f.writable, "writable", false, "with --image: the program may write to these files; what it writes is lost with the sandbox")
 	fl.BoolVar(&f.network, "network", false, "give the sandbox a network interface; it reaches nothing outside this host")
 	fl.StringVar(&f.cpus, "cpus", "", "processor time that the command may use, in cores, such as 1.5")
 	fl.StringVar(&f.memory, "memory", "", "memory that the sandbox may use, such as 512MiB")
@@ -82,6 +84,7 @@ func (a *app) weighVerb() *cobra.Command {
 	fl.StringVar(&f.server, "server", "", "weigh this server in place of a command")
 	fl.StringVar(&f.ready, "ready", "", "with --server: it is ready at tcp:PORT, http:PORT/PATH or output:TEXT (with --http: when that answers)")
 	fl.StringVar(&f.load, "load", "", "with --server: the command that loads it; {server} is its address")
+	fl.StringVar(&f.loadImage, "load-image", "", "with --load: files that it sees, as for --image (default this host's files, read-only)")
 	fl.StringVar(&f.http, "http", "", "with --server: what the built-in client asks for, PORT/PATH or a URL")
 	fl.StringVar(&f.rate, "rate", "", "with --http: requests a second, whatever the answers do (default as fast as answers come)")
 	fl.StringVar(&f.connections, "connections", "", "with --http: connections at a time (default 10)")

@@ -119,6 +119,9 @@ func (f *weighFlags) program(w *weighing, args []string, at surroundings) (err e
 	}
 	add("cwd", f.cwd)
 	add("image", f.image)
+	if f.writable {
+		add("writable", "true")
+	}
 	add("load-image", f.loadImage)
 	mounts := make([]string, len(f.mounts))
 	for i, m := range f.mounts {

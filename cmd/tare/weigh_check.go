@@ -54,7 +54,7 @@ func (f *weighFlags) places() error {
 // not those of the command line.
 func (f *weighFlags) check(cat study.Catalogue) error {
 	if f.server == "" {
-		for _, x := range [][2]string{{"http", f.http}, {"load", f.load}, {"ready", f.ready}, {"rate", f.rate}, {"connections", f.connections}} {
+		for _, x := range [][2]string{{"http", f.http}, {"load", f.load}, {"load-image", f.loadImage}, {"ready", f.ready}, {"rate", f.rate}, {"connections", f.connections}} {
 			if x[1] != "" {
 				return coded(exitUsage, "--%s is for a server; name it with --server, or leave --%[1]s out", x[0])
 			}
@@ -65,6 +65,12 @@ func (f *weighFlags) check(cat study.Catalogue) error {
 	}
 	if f.http == "" && (f.rate != "" || f.connections != "") && f.server != "" {
 		return coded(exitUsage, "--rate and --connections are for --http; leave them out")
+	}
+	if f.loadImage != "" && f.load == "" && f.server != "" {
+		return coded(exitUsage, "--load-image is for --load; leave it out")
+	}
+	if f.writable && f.image == "" {
+		return coded(exitUsage, "--writable is for an image; name one with --image, or give a directory of this host to write to with --mount")
 	}
 	if f.warmup < -1 {
 		return coded(exitUsage, "--warmup %d: write 0 or more runs", f.warmup)
@@ -152,7 +158,7 @@ func byFlag(what, instead string) string {
 // flags are those that set a parameter or a factor, by its name.
 func flags() map[string]string {
 	out := map[string]string{study.FactorCPULimit: "cpus", study.FactorMemoryLimit: "memory", study.FactorCPUs: "cpuset", "mounts": "mount"}
-	for _, same := range []string{"rate", "connections", "ready", "http", "load", "server", "prepare", "env", "cwd", "input", "image", "shell"} {
+	for _, same := range []string{"rate", "connections", "ready", "http", "load", "server", "prepare", "env", "cwd", "input", "image", "load-image", "shell"} {
 		out[same] = same
 	}
 	return out

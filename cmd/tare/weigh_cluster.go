@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -48,7 +49,7 @@ func (f *weighFlags) fitsCluster() error {
 		f.cpuset = study.AnyCPU // in place of apart
 	}
 	if f.load != "" {
-		f.loadImage = f.image
+		f.loadImage = cmp.Or(f.loadImage, f.image)
 	}
 	return nil
 }

@@ -112,6 +112,9 @@ func TestWeighUsage(t *testing.T) {
 		{f: weighFlags{ready: "tcp:80"}, args: []string{"a"}, want: "--ready is for a server"},
 		{f: weighFlags{rate: "5"}, args: []string{"a"}, want: "--rate is for a server"},
 		{f: weighFlags{rate: "5", server: "a", load: "b", ready: "tcp:80"}, want: "are for --http"},
+		{f: weighFlags{loadImage: "a"}, args: []string{"a"}, want: "--load-image is for a server"},
+		{f: weighFlags{loadImage: "a", server: "a", http: "80/"}, want: "--load-image is for --load"},
+		{f: weighFlags{writable: true}, args: []string{"a"}, want: "--writable is for an image"},
 		{f: weighFlags{insecure: true}, args: []string{"a"}, want: "--cacert and --insecure are for --server"},
 		{f: weighFlags{warmup: -3}, args: []string{"a"}, want: "--warmup -3: write 0 or more"},
 		{f: weighFlags{env: []string{"--"}}, args: []string{"a"}, want: `--env --: "--" is not a name`},
@@ -222,6 +225,8 @@ func TestWeighService(t *testing.T) {
 	}{
 		"load": {f: weighFlags{server: "redis-server --save ''", ready: "tcp:6379", load: "redis-benchmark -h {server} -q", figures: []string{"rate[1/s]=GET: ([0-9.]+)"}},
 			params: map[string]string{"server": "redis-server --save ''", "load": "redis-benchmark -h {server} -q"}, first: "rate"},
+		"image": {f: weighFlags{server: "x", ready: "tcp:80", load: "y", image: "./a", loadImage: "./b", writable: true},
+			params: map[string]string{"image": "./a", "load-image": "./b", "writable": "true"}, first: "wall"},
 		"url":  {f: weighFlags{server: "x", http: "http://localhost:80/a?b"}, params: map[string]string{"http": "80/a?b", "ready": "http:80/a?b"}, first: "rate"},
 		"open": {f: weighFlags{server: "x", http: "8080/", rate: "50"}, params: map[string]string{"loop": "open", "rate": "50"}, first: "latency_p99"},
 		"tls": {f: weighFlags{server: "x", http: "https://a.example/b", insecure: true},
