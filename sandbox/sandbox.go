@@ -181,6 +181,14 @@ type Spec struct {
 	Network Network  // where the sandbox sits on the study's bridge
 }
 
+// RunOptions are of the tmpfs at /run that Spec.OwnRun asks for. Process IDs, locks and sockets need little.
+const RunOptions = "mode=755,size=65536k"
+
+// OwnRun reports whether the sandbox has an empty, writable /run in memory, as a machine that has just
+// started. The host's root has none, because the host's own is not shown. An image keeps the
+// directories that are in its /run.
+func (s *Spec) OwnRun() bool { return len(s.Shown) > 0 }
+
 // Mount is a volume that this host has made room for.
 type Mount struct {
 	volume.Volume

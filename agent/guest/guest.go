@@ -39,6 +39,7 @@ type Setup struct {
 	MAC      string       `json:"mac,omitempty"`                // of eth0; a machine from a snapshot has the saved one's
 	Memory   int64        `json:"memory_limit_bytes,omitempty"` // of all commands together; 0: no limit
 	Root     Mount        `json:"root"`
+	OwnRun   bool         `json:"own_run,omitempty"` // an empty /run in memory
 	Volumes  []Volume     `json:"volumes,omitempty"`
 }
 

@@ -172,7 +172,7 @@ func TestMemTotal(t *testing.T) {
 
 // TestMountsLieInOrder: a mount never hides an earlier one.
 func TestMountsLieInOrder(t *testing.T) {
-	for _, plan := range [][]mount{early(), inRoot()} {
+	for _, plan := range [][]mount{early(), inRoot(true)} {
 		for i, m := range plan {
 			for _, earlier := range plan[:i] {
 				if m.target == earlier.target || strings.HasPrefix(earlier.target, m.target+"/") {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"tare/internal/devices"
+	"tare/sandbox"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,8 +32,8 @@ func early() []mount {
 
 // inRoot lists the mounts in the root of the commands. They are the same as in the other
 // sandboxes, with the same options (sandbox/process/mounts.go, sandbox/oci/bundle.go).
-func inRoot() []mount {
-	return []mount{
+func inRoot(run bool) []mount {
+	out := []mount{
 		{"proc", "proc", "proc", quiet, ""},
 		{"sysfs", "sys", "sysfs", quiet | unix.MS_RDONLY, ""},
 		{"tmpfs", "dev", "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},
@@ -40,6 +41,10 @@ func inRoot() []mount {
 		{"shm", "dev/shm", "tmpfs", quiet, "mode=1777,size=65536k"},
 		{"tmpfs", "tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", tmpSize(memory()))},
 	}
+	if run {
+		out = append(out, mount{"tmpfs", "run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, sandbox.RunOptions})
+	}
+	return out
 }
 
 // Files in memory cannot be killed: a machine that is full of them panics, where it could

@@ -58,7 +58,7 @@ func (m *machine) setUp(body json.RawMessage) (any, error) {
 	if err := m.mount(s.Root, tree); err != nil {
 		return nil, err
 	}
-	if err := mountAll(tree, inRoot()); err != nil {
+	if err := mountAll(tree, inRoot(s.OwnRun)); err != nil {
 		return nil, err
 	}
 	if err := fill(path.Join(tree, "dev")); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -64,6 +65,10 @@ func config(s sandbox.Spec, root, group string, cmd sandbox.Command) (*specs.Spe
 		// Other users have none but the bound, as execve(2) does in a sandbox whose agent changes
 		// the user, and as Docker does.
 		p.Capabilities.Effective, p.Capabilities.Permitted = p.Capabilities.Bounding, p.Capabilities.Bounding
+	}
+	if s.OwnRun() {
+		c.Mounts = append(c.Mounts, specs.Mount{Destination: "/run", Type: "tmpfs", Source: "tmpfs",
+			Options: append([]string{"nosuid", "nodev"}, strings.Split(sandbox.RunOptions, ",")...)})
 	}
 	c.Linux.CgroupsPath, c.Linux.Resources = group, resources(s)
 	c.Linux.Namespaces = append(c.Linux.Namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: s.Network.Path})

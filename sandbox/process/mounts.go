@@ -30,7 +30,7 @@ func enter(spec sandbox.Spec, disks loop.Volumes, last func(root string) error) 
 	if err := spawn.MountRoot(spec); err != nil {
 		return err
 	}
-	if err := mountAll(root); err != nil {
+	if err := mountAll(root, spec.OwnRun()); err != nil {
 		return err
 	}
 	if err := mountVolumes(root, spec.Mounts, disks); err != nil {
@@ -77,19 +77,23 @@ func upLoopback() error {
 }
 
 // mountAll makes the tree at root what oci's config.json makes of it: the same
-// mounts with the same options, so that file systems never differ.
-func mountAll(root string) error {
+// mounts with the same options, so that file systems never differ. run is Spec.OwnRun.
+func mountAll(root string, run bool) error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	at := func(p string) string { return filepath.Join(root, p) }
-	mounts := []struct {
+	type mount struct {
 		source, target, fstype string
 		flags                  uintptr
 		options                string
-	}{
+	}
+	mounts := []mount{
 		{"proc", at("proc"), "proc", quiet, ""},
 		{"sysfs", at("sys"), "sysfs", quiet | unix.MS_RDONLY, ""},
 		{"tmpfs", at("dev"), "tmpfs", unix.MS_NOSUID | unix.MS_STRICTATIME, "mode=755,size=65536k"},
 		{"tmpfs", at("tmp"), "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+	}
+	if run {
+		mounts = append(mounts, mount{"tmpfs", at("run"), "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, sandbox.RunOptions})
 	}
 	for _, m := range mounts {
 		err := unix.Mount(m.source, m.target, m.fstype, m.flags, m.options)

@@ -108,7 +108,7 @@ func (s *suite) hostRoot(t *testing.T) {
 	inst := s.start(t, spec)
 	const script = `cat /tmp/given/in/file /given/deep/file
 grep -c ^root: /etc/passwd
-echo written > /tmp/given/out/written && echo x > /tmp/own && rm /tmp/own
+ls -A /run && echo written > /tmp/given/out/written && echo x > /tmp/own && rm /tmp/own && echo 1 > /run/pid && rm /run/pid
 for f in /tmp/given/in/x /given/deep/x /usr/x /etc/x /x; do ( : > $f ) 2>/dev/null && echo $f can be written to; done
 exit 0`
 	r := command(t.Context(), inst, nil, "/bin/sh", "-c", script).good(t)

@@ -224,7 +224,7 @@ func (i *instance) setUp(ctx context.Context) error {
 	if err := i.machine.plug(ctx, i.o, len(i.shares) > 0); err != nil {
 		return err
 	}
-	s := guest.Setup{Hostname: "tare", Now: time.Now(), Memory: i.spec.MemoryLimit, Root: i.root, Volumes: i.volumes}
+	s := guest.Setup{Hostname: "tare", Now: time.Now(), Memory: i.spec.MemoryLimit, Root: i.root, OwnRun: i.spec.OwnRun(), Volumes: i.volumes}
 	if i.tap != nil {
 		s.Address, s.MTU, s.MAC = i.tap.Addr, i.tap.MTU, i.tap.MAC.String()
 	}
