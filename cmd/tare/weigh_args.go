@@ -321,11 +321,10 @@ func (f *weighFlags) service(w *weighing, args []string, add func(name, value st
 	case f.prepare != "" || f.input != "" || f.warmup >= 0:
 		return coded(exitUsage, "--prepare, --input and --warmup are for a command, not for a server; leave them out")
 	}
-	fields := strings.Fields(f.server)
-	if len(fields) == 0 {
+	if strings.TrimSpace(f.server) == "" {
 		return coded(exitUsage, "--server is empty; write a program and its arguments")
 	}
-	w.server, w.label, w.builtIn = f.server, label(fields), f.http != ""
+	w.server, w.label, w.builtIn = f.server, serverLabel(f.server, !slices.Contains([]string{"", "none", "false"}, f.shell)), f.http != ""
 	address := f.http
 	secure := false
 	if u, err := url.Parse(address); err == nil && u.Host != "" {

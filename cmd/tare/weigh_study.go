@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -278,23 +277,6 @@ func moreTime(within time.Duration, trials []record.Trial) string {
 		return strconv.Itoa(int(math.Ceil(more.Minutes()))) + "m"
 	}
 	return strconv.Itoa(int(math.Ceil(more.Seconds()))) + "s"
-}
-
-var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-
-// label names a command in tables and folders: its program.
-func label(args []string) string {
-	s := strings.Trim(unfit.ReplaceAllString(filepath.Base(args[0]), "-"), "-_")
-	if len(s) > 20 {
-		s = s[:20]
-	}
-	if s == "" || s == "sentinel" {
-		return "command"
-	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return "command"
-	}
-	return strings.ToLower(s)
 }
 
 // figureName is what may stand before the pattern of a figure.

@@ -269,6 +269,32 @@ func TestWeighService(t *testing.T) {
 	}
 }
 
+// TestServerLabel: a server has the name of its program, whatever starts it.
+func TestServerLabel(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		shell bool
+		want  string
+	}{
+		{"/usr/sbin/nginx -g 'daemon off;'", false, "nginx"},
+		{"setpriv --reuid=redis --regid redis --clear-groups redis-server --save ''", false, "redis-server"},
+		{"env A=b nice -n 5 ./app", false, "app"},
+		{"sh -c 'mkdir /tmp/a && exec ./app --port 80'", false, "app"},
+		{"rm -rf /tmp/pg && mkdir /tmp/pg && cp -a /mnt/data /tmp/pg/ && exec setpriv --reuid postgres --regid postgres \\\n --clear-groups /usr/lib/postgresql/15/bin/postgres -D /tmp/pg/data 2>&1", true, "postgres"},
+		{"A=1 redis-server | while read -r x; do echo $x; done", true, "redis-server"},
+		{"nginx & wait", true, "nginx"},
+		{"mkdir -p /run/nginx || exit 1; nginx -g 'daemon off;'", true, "nginx"},
+		{"mkdir /tmp/a\ncd /tmp/a\npython3 -m http.server", true, "python3"},
+		{"gosu www app; echo it\\'s over", true, "app"},
+		{"sleep 1", true, "server"},
+		{"exec", true, "server"},
+	} {
+		if got := serverLabel(c.text, c.shell); got != c.want {
+			t.Errorf("%q is named %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
 // TestWeighTiming: a long command has few turns, and one that is slower in a sandbox is not cut off.
 func TestWeighTiming(t *testing.T) {
 	w := &weighing{warmup: -1, commands: []string{"a"}, sandboxes: []string{"process", "runc"}}
