@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,13 +31,67 @@ func Probe(ctx context.Context, l sandbox.Launcher, stateDir string) error {
 
 // ProbeWithin is Probe with the kind's options, for sandboxes that take longer to start.
 func ProbeWithin(ctx context.Context, within time.Duration, l sandbox.Launcher, stateDir string, options map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return probe(ctx, l.Name(), stateDir, func(ctx context.Context, spec sandbox.Spec) error {
-		spec.Options = options
-		return hello(ctx, l, spec)
+	return probeAt(ctx, loadAverage, within, l, stateDir, options)
+}
+
+// probeAt is ProbeWithin on a host with that load.
+func probeAt(ctx context.Context, load func() float64, within time.Duration, l sandbox.Launcher, stateDir string, options map[string]string) error {
+	return patient(ctx, within, l.Name(), load, func(ctx context.Context) error {
+		return probe(ctx, l.Name(), stateDir, func(ctx context.Context, spec sandbox.Spec) error {
+			spec.Options = options
+			return hello(ctx, l, spec)
+		})
 	})
 }
+
+// patient tries a sandbox. On a host whose processors are all busy with other work, a try that did not
+// end in time says nothing about the sandbox, so there is a second one. A time beyond ProbeTime allows
+// for a busy host already. load is the host's load average of the last minute.
+func patient(ctx context.Context, within time.Duration, name string, load func() float64, try func(context.Context) error) error {
+	once := func() error {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return try(ctx)
+	}
+	late := func(err error) bool { return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) }
+	busy := func() (float64, bool) { l := load(); return l, l > float64(runtime.NumCPU()) }
+	err := once()
+	if _, is := busy(); is && late(err) && within <= ProbeTime {
+		err = once()
+	}
+	var t *tooLate
+	if l, is := busy(); is && late(err) && errors.As(err, &t) {
+		return fmt.Errorf("whether %s works is not known: the host is too busy to tell, with a load average of %.2f on %d processors: %w; %sstop the other work and try again", name, l, runtime.NumCPU(), t, byHand(t))
+	}
+	return err
+}
+
+// loadAverage is the mean number of tasks in the last minute that ran, wanted to, or waited for a disk
+// (proc_loadavg(5)); 0 if it is not known.
+func loadAverage() float64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	l, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return l
+}
+
+// tooLate is the error of a try that did not end in time.
+type tooLate struct {
+	after time.Duration
+	said  string // what the runtime printed, with a word before it
+	err   error
+}
+
+func (t *tooLate) Error() string {
+	return fmt.Sprintf("its test program did not end within %s: %v%s", t.after.Round(time.Second), t.err, t.said)
+}
+func (t *tooLate) Unwrap() error { return t.err }
 
 // ProbeWith calls try with the spec of a sandbox with the smallest tree, which holds only
 // /tare-hello and /tare-pause. It leaves nothing behind.
@@ -81,8 +136,8 @@ func hello(ctx context.Context, l sandbox.Launcher, spec sandbox.Spec) error {
 	got, err := l.Launch(ctx, spec, sandbox.Command{Args: []string{"/tare-hello"}, Stdout: &stdout, Stderr: &stderr}, sandbox.Whole)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s does not work on this host: its test program did not end within %s: %w%s; %sleave %s out of the study",
-			l.Name(), time.Since(began).Round(time.Second), err, Says(&stderr), byHand(err), l.Name())
+		late := &tooLate{time.Since(began), Says(&stderr), err}
+		return fmt.Errorf("%s does not work on this host: %w; %sleave %s out of the study", l.Name(), late, byHand(err), l.Name())
 	case err != nil:
 		return fmt.Errorf("%s does not work on this host: %w%s", l.Name(), err, Says(&stderr))
 	case stdout.String() != "x\n":
