@@ -67,6 +67,17 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// TestPostgres: the image's server makes a database, says that it is ready once it is, and answers.
+func TestPostgres(t *testing.T) {
+	v := param.Values{"server": "/app/postgres", "image": "postgres", "ready": "output:LOG:  database system is ready", "warmup": "0s", "load-image": "postgres",
+		"load": "/app/pgbench -h {server} -U postgres -n -S -c 2 -t 20 postgres", "figures": `rate[1/s]='tps = ([0-9.]+)'`}
+	trialtest.New(t, NewService(), v).In(t, []string{trialtest.GVisor}, v, serverRole, func(t *testing.T, tr *record.Trial) {
+		if rate, ok := tr.Sample("rate"); !ok || rate <= 0 {
+			t.Errorf("rate = %g", rate)
+		}
+	})
+}
+
 // secureServer is one of files with TLS, whose key and certificate are mounted.
 func secureServer(t *testing.T) param.Values {
 	const program = "import http.server, ssl\n" +
