@@ -98,12 +98,20 @@ func (ep *endpoint) because(how, signal, tail string) (kind string, err error) {
 			line = " (" + line + ")"
 		}
 		do := c.do
-		if c.onHost != "" && ep.role.Image == volume.HostRoot {
+		switch {
+		case c.onHost != "" && ep.role.Image == volume.HostRoot:
 			do = c.onHost
+		case c.inImage != "" && ep.role.Image != "" && !ep.role.Writable && !ep.hasDisk():
+			do = c.inImage
 		}
 		return c.kind, fmt.Errorf("%s: %s%s; %s", how, c.is, line, strings.ReplaceAll(do, "{kind}", ep.calls()))
 	}
 	return "died", fmt.Errorf("%s%s", how, lastLine(tail))
+}
+
+// hasDisk reports whether the role has storage of the place's.
+func (ep *endpoint) hasDisk() bool {
+	return slices.ContainsFunc(ep.role.Volumes, func(v volume.Volume) bool { return v.Medium != volume.Bind })
 }
 
 // calls names the kind, and, of a gVisor, where its system calls are listed.
@@ -121,6 +129,8 @@ type cause struct {
 	kind   string
 	is, do string
 	onHost string // in place of do for a program that sees the host's own files; "" for the same
+	// inImage is the same for one that sees the files of an image, cannot write to them, and has no disk.
+	inImage string
 }
 
 func causes() []cause {
@@ -131,7 +141,8 @@ func causes() []cause {
 			is: "the port is in use", do: "another program in its sandbox has it; choose another port, or end that program"},
 		{says: regexp.MustCompile(`(?i)read-only file system|\bEROFS\b`), kind: "disk",
 			is: "the file system is read-only", do: "mount it for writing, or choose another disk with --data; a file system becomes read-only after an error of its disk, which the kernel's log names",
-			onHost: "the program sees the host's files read-only, so give it a directory to write to with mounts"},
+			onHost:  "the program sees the host's files read-only, so give it a directory to write to with mounts",
+			inImage: "the files of an image are read-only, so have it write to /tmp, or set writable: true where the workload has that"},
 		{says: regexp.MustCompile(`(?i)input/output error|\bEIO\b|no such device|\bENXIO\b|\bENODEV\b`), kind: "disk",
 			is: "the disk failed, or is gone", do: "see the kernel's log (dmesg); a disk that is a file fails like this too when the host's own disk is full"},
 		{says: regexp.MustCompile(`(?i)function not implemented|\bENOSYS\b|kernel doesn't support io_uring|bad system call|unsupported (system call|syscall)|(system call|syscall) not (implemented|supported)`), signal: "SIGSYS", kind: "unsupported",

@@ -219,16 +219,17 @@ func TestLayOutComesFirst(t *testing.T) {
 	}
 }
 
-// TestReadOnlyHost: a program that sees the host's own files is told what it may write to, not that
-// a disk has failed.
-func TestReadOnlyHost(t *testing.T) {
-	for image, want := range map[string]string{
-		volume.HostRoot: "; the program sees the host's files read-only, so give it a directory to write to with mounts",
-		"nginx":         "; mount it for writing, or choose another disk",
+// TestReadOnly: a program that sees the host's own files, or those of an image, is told what it may write
+// to, and not that a disk has failed, unless it has one.
+func TestReadOnly(t *testing.T) {
+	for want, role := range map[string]workload.Role{
+		"; the program sees the host's files read-only, so give it a directory to write to with mounts": {Image: volume.HostRoot},
+		"; the files of an image are read-only, so have it write to /tmp, or set writable: true":        {Image: "./app", Volumes: []volume.Volume{{Medium: volume.Bind}}},
+		"; mount it for writing, or choose another disk":                                                {Image: "nginx", Volumes: volume.AtData(volume.Disk)},
 	} {
-		ep := &endpoint{kind: &kind{name: "runc"}, role: workload.Role{Image: image}}
+		ep := &endpoint{kind: &kind{name: "runc"}, role: role}
 		if kind, err := ep.because("server ended", "", "mkdir: Read-only file system\n"); kind != "disk" || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %s: %v, want %q in it", image, kind, err, want)
+			t.Errorf("%+v: %s: %v, want %q in it", role, kind, err, want)
 		}
 	}
 }

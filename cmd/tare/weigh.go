@@ -235,6 +235,10 @@ func failedNatively(t *record.Trial, what string, f weighFlags) string {
 	}
 	s := fmt.Sprintf("%s: fails natively: %s", command, how)
 	switch {
+	case strings.Contains(said, "Read-only file system") && f.image != "":
+		if !strings.Contains(s, "--writable") {
+			s += "; the files of an image are read-only, so have it write to /tmp, or give --writable"
+		}
 	case strings.Contains(said, "Read-only file system") && !strings.Contains(s, "--mount DIR"):
 		s += "; a command sees this host's files read-only: let it write to a directory with --mount DIR"
 	case strings.Contains(how, "SIGKILL") && f.memory != "":

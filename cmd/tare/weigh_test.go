@@ -196,6 +196,20 @@ func TestFailedNatively(t *testing.T) {
 	}
 }
 
+// TestReadOnlyImage: who writes to an image is told of the flag that lets it, once.
+func TestReadOnlyImage(t *testing.T) {
+	for reason, tail := range map[string]string{
+		"main ended with exit code 1": "timed: run 1 ended with exit code 1\nx: Read-only file system\n",
+		"server ended with exit code 1: the file system is read-only (x: Read-only file system); the files of an image are read-only, so have it write to /tmp, or set writable: true where the workload has that": "x: Read-only file system\n",
+	} {
+		tr := &record.Trial{Failure: &record.Failure{Kind: "died", Reason: reason, Tail: tail}}
+		got := failedNatively(tr, "a", weighFlags{image: "./app"})
+		if strings.Count(got, "so have it write to /tmp, or give --writable\n") != 1 || strings.Contains(got, "--mount") || strings.Contains(got, "writable: true") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestValued: a flag that has taken the -- has no value.
 func TestValued(t *testing.T) {
 	for _, c := range []struct{ args, want string }{

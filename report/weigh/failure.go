@@ -40,6 +40,7 @@ func Failure(f *record.Failure) (how, said string) {
 // inFlags names flags where a reason names parameters of a study.
 func inFlags(how string) string {
 	return strings.NewReplacer("give more with timeout", "give more with --timeout", "set PATH in env", "--env PATH=...", "to write to with mounts", "to write to with --mount DIR:PATH",
+		"set writable: true where the workload has that", "give --writable",
 		"write shell: true for a script without", "--shell for a script without",
 		"main was killed", "was killed", "raise the memory limit", "raise --memory").Replace(how)
 }
