@@ -101,3 +101,18 @@ func TestCompareOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeMark: what may be chance has its sign in brackets, whether it does not survive among all
+// rows or rests on too few blocks; what holds 1 has none.
+func TestChangeMark(t *testing.T) {
+	for want, c := range map[string]compare.Change{
+		"▼":   {Lo: 1.2, Hi: 1.4, Verdict: stat.Slower, Changed: true},
+		"(▲)": {Lo: 0.8, Hi: 0.9, Verdict: stat.Faster},
+		"(▼)": {Lo: 1.05, Hi: 1.6, Verdict: stat.Undecided},
+		"?":   {Lo: 0.9, Hi: 1.6, Verdict: stat.Undecided},
+	} {
+		if got := changeMark(&c, record.Lower); got != want {
+			t.Errorf("%+v has the mark %s, want %s", c, got, want)
+		}
+	}
+}
