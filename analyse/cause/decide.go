@@ -189,7 +189,7 @@ func (f *facts) alike(k Name) bool {
 	if w0 > 0.7*w { // few trials of two cells differ by as much
 		fuller = min(0, fuller)
 	}
-	more := math.Log((tasks(&f.own) + f.own.or(fHelperCPU, 0)) / f.own.unit() / ((tasks(&f.base) + f.base.or(fHelperCPU, 0)) / f.base.unit()))
+	more := math.Log(f.tookInAll())
 	calls := -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= cost/2 // they take it, and wait for it
 	if calls && k == Host && slower < fargone && base.lag() > near*f.lag() {
 		return true // threads wait longer because they run longer, for the calls
@@ -244,6 +244,12 @@ func (f *facts) took() float64 {
 		return math.NaN()
 	}
 	return (tasks(&f.own) / f.own.unit()) / (tasks(&f.base) / f.base.unit())
+}
+
+// tookInAll is the same with the time of the sandbox's helpers.
+func (f *facts) tookInAll() float64 {
+	all := func(s *sheet) float64 { return (tasks(s) + s.or(fHelperCPU, 0)) / s.unit() }
+	return all(&f.own) / all(&f.base)
 }
 
 func (v verdict) clear(k Name, part, margin float64) verdict {

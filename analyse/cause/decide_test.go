@@ -112,6 +112,8 @@ func TestDecide(t *testing.T) {
 		{"somebody else's disk", with(fDeviceBusy, 0.99, fDeviceQueue, 10.0, fDeviceBytes, 4e8, fDisk, 6e7), native(), None, nil},
 		{"a gofer beside a sentry that opens files itself, and processors that are less busy", native(fWork, 0.2, fHelperCPU, 0.5, fHelperBusy, 0.2, fGofer, 0.29, fHostBusy, 0.55, fWait, 2.0, fRate, 1e4, fTime, 1e-4),
 			native(fWork, 0.4, fHelperCPU, 0.6, fHelperBusy, 0.3, fHostBusy, 0.87, fWait, 3.0, fRate, 4e4, fTime, 2.5e-5), Gofer, func(f *facts) { f.costs = true }},
+		{"a proxy in gVisor whose requests take 29 times the processor time", native(fWork, 0.5, fHelperCPU, 0.6, fHelperBusy, 0.3, fRate, 2.3e3, fTime, 7e-3), native(fWork, 0.9, fRate, 5.3e4, fTime, 3e-4), Untold,
+			func(f *facts) { f.costs, f.load, f.baseLoad = true, 16, 16 }},
 		{"fewer in flight than in the baseline, on a disk that does more with more", native(fWork, 0.1, fRate, 1.4e4, fTime, nan, fDisk, 5.7e7, fDeviceBytes, 5.7e7, fDeviceBusy, 0.86, fDeviceQueue, 0.85),
 			native(fWork, 0.5, fRate, 1e5, fTime, nan), Depth, func(f *facts) {
 				f.costs, f.load, f.baseLoad, f.high = true, 1, 16, &point{load: 4, value: 5e4}

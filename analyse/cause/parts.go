@@ -1,6 +1,9 @@
 package cause
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // greatest chooses where nothing is full. In a closed loop of few operations, no resource
 // ever is. Then the greatest part of an operation's time is the cause, or of the added
@@ -32,6 +35,9 @@ func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict 
 	switch {
 	case best == None || total == 1 && share < 0.25:
 		return v.none(all, f)
+	case (best == Path || best == Saturation) && f.own.has(fHelperCPU) && v.unpriced(f) && !f.mixed && math.Log(f.tookInAll()) > 0.5*math.Log(f.slower()):
+		// Who waits for a thread that the calls keep busy has nothing busy of his own.
+		return v.untold(fmt.Sprintf("the same work takes %.3g times the processor time, and %s", f.tookInAll(), unpriced), Interception, best)
 	case next != None && parts[next] > near*parts[best]:
 		if best == Path && next == Saturation || best == Saturation && next == Path {
 			return v.untold("the study has no cell with few enough operations under way", best, next)
