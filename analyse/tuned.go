@@ -8,24 +8,27 @@ import (
 	"tare/record"
 )
 
-// Tuned is the level that a study looks for (stop.tune), in one stratum or for a mix of several.
+// Tuned is the level that a study looks for (stop.tune), in one stratum or for a mix of several; of several factors, the
+// combination of levels.
 // analyse/tune says how it is found.
 type Tuned struct {
 	Workload string      `json:"workload"` // MixName for a mix
 	Stratum  string      `json:"stratum"`  // Stratum.Key; "" for a mix
 	Shared   record.Cell `json:"shared"`
 	Response string      `json:"response"`
-	Factor   string      `json:"factor"`
-	Reach    float64     `json:"reach"` // share of the best that the level must reach; 1: the best itself
+	Factor   string      `json:"factor"`            // the first of them
+	Factors  []string    `json:"factors,omitempty"` // all, of several
+	Reach    float64     `json:"reach"`             // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
 	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
 	Best   string       `json:"best,omitempty"`
-	Sure   float64      `json:"sure"`   // probability that Answer is right, within the margin
-	Trials int          `json:"trials"` // good ones of these cells
-	Whole  int          `json:"whole"`  // trials of as many blocks with every level
-	Levels []TunedLevel `json:"levels"` // in the study's order, each with what is nested under it
+	Set    record.Cell  `json:"set,omitempty"` // Answer, factor by factor
+	Sure   float64      `json:"sure"`          // probability that Answer is right, within the margin
+	Trials int          `json:"trials"`        // good ones of these cells
+	Whole  int          `json:"whole"`         // trials of as many blocks with every level
+	Levels []TunedLevel `json:"levels"`        // in the study's order, each with what is nested under it
 
 	Mix     []TunedPart    `json:"mix,omitempty"`
 	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
@@ -47,12 +50,13 @@ type TunedPart struct {
 
 // TunedLevel is what is known of a level.
 type TunedLevel struct {
-	Level  string  `json:"level"`
-	Blocks int     `json:"blocks"`          // that have measured it; 0: no figures
-	Share  float64 `json:"share,omitempty"` // of the best
-	Lo     float64 `json:"lo,omitempty"`
-	Hi     float64 `json:"hi,omitempty"`
-	Chance float64 `json:"chance,omitempty"` // that it is the answer
+	Level  string      `json:"level"`
+	Cell   record.Cell `json:"cell,omitempty"`  // factor by factor, of several
+	Blocks int         `json:"blocks"`          // that have measured it; 0: no figures
+	Share  float64     `json:"share,omitempty"` // of the best
+	Lo     float64     `json:"lo,omitempty"`
+	Hi     float64     `json:"hi,omitempty"`
+	Chance float64     `json:"chance,omitempty"` // that it is the answer
 }
 
 // tuned says of each stratum, or of a mix, which level the study has found.
@@ -83,14 +87,22 @@ func (a *analysis) tuned() []Tuned {
 // tunedOf is what a step says about the level of a stratum.
 func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	s, w := &a.study.Strata[i], a.study.WorkloadOf(i)
-	t := Tuned{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Factor: a.study.Compare, Reach: a.study.Stop.Tune, Stage: step.Stage, Sure: step.Sure}
+	t := Tuned{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Factor: a.study.Compare, Reach: a.study.Stop.Tune, Stage: step.Stage, Sure: min(step.Sure, 1)}
 	if len(w.Responses) > 0 {
 		t.Response = w.Responses[0]
 	}
+	t.Factors = a.study.Stop.Factors
 	t.Answer, t.Best = a.study.LevelOf(i, step.Answer), a.study.LevelOf(i, step.Best)
+	if step.Answer >= 0 {
+		t.Set = among(s.Cells[step.Answer], a.study.Tuned())
+	}
 	blocks, levels := 0, 0
 	for k, l := range step.Levels {
-		t.Levels = append(t.Levels, TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer})
+		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer}
+		if len(t.Factors) > 0 {
+			level.Cell = among(s.Cells[k], t.Factors)
+		}
+		t.Levels = append(t.Levels, level)
 		t.Trials += l.Blocks
 		blocks = max(blocks, l.Blocks)
 		if a.skipped[s.Cells[k].Key()] == "" {
@@ -99,12 +111,22 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	}
 	t.Whole = blocks * levels
 	if step.Stage == tune.Found {
-		cell := s.Cells[step.Answer]
-		sandbox, _ := cell.Get("sandbox")
-		level, _ := cell.Get(t.Factor)
-		t.Patches = advice.PatchesOf(t.Factor, level, a.kinds[sandbox].Family)
+		sandbox, _ := s.Cells[step.Answer].Get("sandbox")
+		for _, l := range t.Set {
+			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family)...)
+		}
 	}
 	return t
+}
+
+// among are a cell's levels of some factors.
+func among(cell record.Cell, factors []string) record.Cell {
+	var out record.Cell
+	for _, f := range factors {
+		level, _ := cell.Get(f)
+		out = append(out, record.Level{Factor: f, Value: level})
+	}
+	return out
 }
 
 // part is what a level of the mix gives one of its strata.

@@ -232,7 +232,10 @@ func declared(st *study.Study) []int {
 
 func lastPass(st *study.Study) int {
 	last := st.Stop.Fixed
-	if st.Stop.Tune > 0 {
+	switch {
+	case len(st.Stop.Factors) > 0:
+		last = severalMost
+	case st.Stop.Tune > 0:
 		last = tuneMost
 	}
 	if last <= 0 {

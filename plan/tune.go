@@ -9,12 +9,17 @@ import (
 	"tare/record"
 )
 
-// A study can look for a level of the compared factor (Stop.Tune). A pass then measures only those cells
-// of a stratum that may still be the answer. The levels are the stratum's cells in the study's order. Strata
+// A study can look for a level of the compared factor, or of several (Stop.Tune). A pass then measures only those cells
+// of a stratum that may still be the answer. The levels are the stratum's cells in the study's order, or, of
+// several factors, combinations with a place in each. Strata
 // of a mix have one answer: a pass measures the same levels of all of them.
 
-// tuneMost is the most blocks of a stratum whose answer does not become clear.
-const tuneMost = 16
+// The most blocks of a stratum whose answer does not become clear. Combinations of several factors are more than levels of one, and a
+// block measures a smaller share of them.
+const (
+	tuneMost    = 16
+	severalMost = 32
+)
 
 // goal is what a stratum looks for.
 func (p *Plan) goal() tune.Goal {
@@ -87,7 +92,7 @@ func (p *Plan) tuned(m mix) tune.Step {
 			values[b][k] = math.Exp(sum)
 		}
 	}
-	return tune.Next(values, p.shut(m), p.goal())
+	return tune.Next(values, tune.Grid{At: p.study.Strata[m.strata[0]].Places, Closed: p.shut(m)}, p.goal())
 }
 
 // shut says of each level whether it cannot be the answer, because one of the mix cannot run with it.
@@ -123,11 +128,19 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	case !slices.Contains(p.shut(m), false):
 		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
-		return EndFound, fmt.Sprintf("the level is found, with a confidence of %.0f %%", 100*math.Min(s.found.Sure, 0.99))
+		return EndFound, fmt.Sprintf(p.sought()+" found, with a confidence of %.0f %%", 100*math.Min(s.found.Sure, 0.99))
 	case pass < p.last:
 		return "", ""
 	}
-	return EndLooks, fmt.Sprintf("the level is not clear after %d blocks, the most that a search makes", pass)
+	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), pass)
+}
+
+// sought begins a sentence about what a study looks for.
+func (p *Plan) sought() string {
+	if len(p.study.Stop.Factors) > 0 {
+		return "the levels are"
+	}
+	return "the level is"
 }
 
 // Tuned is what is known about a stratum's level. ok is false if the study looks for none.

@@ -64,6 +64,55 @@ func TestTune(t *testing.T) {
 	}
 }
 
+// TestTuneSeveral: of two factors, a study finds the combination of fewest steps that reaches 90 % of the best, which a
+// limit by the scarcer of the two makes unique. A level that cannot run is not in it. Resumed, the study goes on as it would have.
+func TestTuneSeveral(t *testing.T) {
+	const rows, columns = 9, 7
+	st := makeStudy(1, rows*columns)
+	st.Stop.Looks, st.Stop.Width, st.Stop.Tune, st.Stop.Factors = nil, 0, 0.9, []string{"sandbox", "b"}
+	st.Strata[0].Better = record.Lower
+	var skips []record.Skip
+	for k, c := range st.Strata[0].Cells {
+		st.Strata[0].Places = append(st.Strata[0].Places, []int{k / columns, k % columns})
+		if k/columns == 4 && k%columns == 3 {
+			skips = append(skips, record.Skip{Cell: c, Reason: "not here"})
+		}
+	}
+	for seed := range uint64(3) {
+		w := world{seed: seed, noise: 0.01, effect: func(sandbox string) float64 {
+			k, err := strconv.Atoi(strings.TrimPrefix(sandbox, "t"))
+			if err != nil {
+				panic(err)
+			}
+			return -math.Log(min(0.2*float64(k/columns+1), 0.25*float64(k%columns+1), 1))
+		}}
+		for _, c := range []struct {
+			skips []record.Skip
+			want  [][]int
+		}{{nil, [][]int{{4, 3}}}, {skips, [][]int{{4, 4}, {5, 3}}}} {
+			whole := New(st, c.skips, nil)
+			order, trials := play(t, whole, w)
+			step, _ := whole.Tuned(0)
+			if at := st.Strata[0].Places[step.Answer]; step.Stage != tune.Found || !slices.ContainsFunc(c.want, func(x []int) bool { return slices.Equal(x, at) }) {
+				t.Errorf("seed %d: %s at %v, want %v", seed, step.Stage, at, c.want)
+			}
+			if e, _ := whole.Ending(0); e.Code != EndFound || !strings.HasPrefix(e.Text, "the levels are found") {
+				t.Errorf("seed %d: %+v", seed, e)
+			}
+			if len(order) > rows*columns*16/4 {
+				t.Errorf("seed %d: %d trials, want a quarter of %d", seed, len(order), rows*columns*16)
+			}
+			again := New(st, c.skips, nil)
+			for _, x := range trials[:len(trials)/2] {
+				again.Done(x)
+			}
+			if n, ok := again.Next(); !ok || n.Cell.Key() != trials[len(trials)/2].Cell.Key() {
+				t.Errorf("seed %d: resumed at %s", seed, n.Cell)
+			}
+		}
+	}
+}
+
 // TestTuneSkipped: a level that cannot run is neither asked for nor the answer, and a level that fails
 // is given up.
 func TestTuneSkipped(t *testing.T) {

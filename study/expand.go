@@ -71,6 +71,9 @@ func (d *draft) order(apply *yaml.Node) {
 	}
 	treats := make([]bool, len(groups))
 	treats[group[d.compare]] = true
+	for _, i := range d.tuned {
+		treats[group[i]] = true
+	}
 	depends := func(g int, on func(int) bool) bool {
 		for _, m := range groups[g] {
 			for _, c := range d.factors[m].conds {

@@ -85,6 +85,7 @@ type draft struct {
 	groups   [][]int // factors that move together, in the order they are decided
 	shared   int     // the first so many groups are the same within a stratum
 	compare  int
+	tuned    []int // factors that stop.tune looks for together; none: the compared one alone
 	sandbox  int
 	asked    []asked // tables
 
@@ -144,6 +145,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.zipsOf(keys["zip"].val)
 	d.apply(keys["apply"].val)
 	d.compared(keys)
+	d.tunedOf(keys)
 	d.sentinel(keys["sentinel"])
 	d.calls(keys["calls"])
 	d.published(keys["published"])
@@ -160,6 +162,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	}
 	d.carry()
 	d.stratumResponses()
+	d.places(find(keys["stop"].val, "factors"))
 	d.mixOf(keys["stop"].val)
 	d.tablesOf()
 	d.figuresOf()
@@ -296,7 +299,7 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune", "mix")
+	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune", "factors", "mix")
 	if p, ok := keys["rule"]; ok {
 		d.adaptive(p, keys)
 	}

@@ -358,16 +358,19 @@ func (d *draft) apply(n *yaml.Node) {
 func (d *draft) compared(keys map[string]pair) {
 	s := d.study
 	s.Compare, s.Baseline = FactorSandbox, ""
-	if t, ok := d.text(keys["compare"].val, "compare"); ok {
+	named := keys["compare"].val
+	if t, ok := d.text(named, "compare"); ok {
 		s.Compare = t
+	} else if all := d.list(find(keys["stop"].val, "factors"), "factors"); len(all) > 0 && all[0].Value != "" {
+		s.Compare, named = all[0].Value, all[0]
 	}
 	i, ok := d.index[s.Compare]
 	switch {
 	case !ok:
-		d.bad(keys["compare"].val, param.Suggest(s.Compare, d.inStudy()[1:]), "%q is not a factor of this study", s.Compare)
+		d.bad(named, param.Suggest(s.Compare, d.inStudy()[1:]), "%q is not a factor of this study", s.Compare)
 		return
 	case d.factors[i].class == isWorkload:
-		d.bad(keys["compare"].val, "compare one of the workloads' parameters", "workloads are not compared with each other")
+		d.bad(named, "compare one of the workloads' parameters", "workloads are not compared with each other")
 		return
 	}
 	d.compare = i

@@ -12,7 +12,7 @@ import (
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
 	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
-		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.mix", "stop.rule",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.factors", "stop.mix", "stop.rule",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
@@ -49,7 +49,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 			name = key
 		}
 		switch key {
-		case "collect.use", "stop.looks":
+		case "collect.use", "stop.looks", "stop.factors":
 			r.assign(target, name, r.sequence(set, values), set)
 		case "stop.mix":
 			r.assign(target, name, r.weights(set, values), set)
@@ -59,15 +59,15 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		// The two stopping rules exclude each other, and the argument wins.
 		switch key {
 		case "stop.fixed":
-			remove(target, "looks", "width", "tune", "mix", "rule")
+			remove(target, "looks", "width", "tune", "factors", "mix", "rule")
 		case "stop.tune":
 			remove(target, "fixed", "looks", "width", "rule")
 		case "stop.rule":
-			remove(target, "fixed", "looks", "width", "tune", "mix")
+			remove(target, "fixed", "looks", "width", "tune", "factors", "mix")
 		case "stop.looks":
-			remove(target, "fixed", "tune", "mix")
+			remove(target, "fixed", "tune", "factors", "mix")
 		case "stop.width":
-			remove(target, "fixed", "tune", "mix", "rule")
+			remove(target, "fixed", "tune", "factors", "mix", "rule")
 		}
 		return ""
 	case key == FactorWorkload:

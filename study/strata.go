@@ -63,6 +63,12 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of the compared factor %s", w.label, d.study.Compare)
 			return false
 		}
+		for _, i := range d.tuned {
+			if !e.has[i] {
+				d.bad(w.at, "remove the workload, or the factor from stop.factors", "workload %q has cells without a level of the tuned factor %s", w.label, d.factors[i].name)
+				return false
+			}
+		}
 		if p == nil && b.excluded(e) {
 			return true
 		}

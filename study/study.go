@@ -87,6 +87,7 @@ type Stratum struct {
 	Responses []string      // those of the workload's that this stratum has; the first decides when to stop
 	Better    record.Better // of the first
 	Baseline  int           // index into Cells; -1 when it is excluded
+	Places    [][]int       // of each of Cells in each of Stop.Factors, from 0, in the order of its levels; nil without these
 	Counting  record.Cell   // of the trial that counts its system calls, CountingCell of one of Cells; nil: none does
 	// Uncounted says why none does, where the study counts calls; else "".
 	Uncounted string
@@ -105,7 +106,7 @@ func (s *Study) Treatment(stratum int, cell record.Cell) record.Cell {
 }
 
 // LevelOf names the cell of a stratum with this index by its level of the compared factor, and by all of its
-// treatment where other factors are nested under that. It is "" for an index below 0.
+// treatment where other factors are nested under that, or tuned with it. It is "" for an index below 0.
 func (s *Study) LevelOf(stratum, index int) string {
 	if index < 0 {
 		return ""
@@ -115,6 +116,14 @@ func (s *Study) LevelOf(stratum, index int) string {
 		return own
 	}
 	return c.Key()
+}
+
+// Tuned are the factors for which Stop.Tune looks.
+func (s *Study) Tuned() []string {
+	if len(s.Stop.Factors) > 0 {
+		return s.Stop.Factors
+	}
+	return []string{s.Compare}
 }
 
 // WorkloadOf returns the workload of a stratum with the responses that it has
@@ -192,6 +201,8 @@ type Stop struct {
 	// best itself. The blocks then measure only levels that may be the answer (analyse/tune). 0: no level
 	// is looked for.
 	Tune float64
+	// Factors are those that Tune looks for together, Compare the first of them; nil: Compare alone.
+	Factors []string
 	// Mix has the weights of the workloads, by label, for which Tune looks for one level; nil: each
 	// stratum has a level of its own.
 	Mix map[string]float64

@@ -1,11 +1,11 @@
-// Package tune finds the level of an ordered factor to set: the best, or the lowest that reaches a
-// share of the best. After each block it says which levels the next block must measure. So levels that
-// cannot change the answer cost no more time.
+// Package tune finds the level of an ordered factor to set, or the levels of several: the best, or the lowest that
+// reach a share of the best. After each block it says which cells the next block must measure. So cells that
+// cannot change the answer cost no more time. A cell is a level of one factor, or a combination of several.
 //
-// The data path: 1. the first block measures a screen, the levels at doubling positions; 2. fit
-// estimates all levels from all blocks, which need not hold the same levels; 3. draws from the
-// estimate show how probable each level is as the answer; 4. the next block has the levels that may be
-// the answer, the best one, and levels between them that were not measured yet; 5. once the answer is
+// The data path: 1. the first block measures a screen, the cells at doubling positions (space.go); 2. fit
+// estimates all cells from all blocks, which need not hold the same cells; 3. draws from the
+// estimate show how probable each cell is as the answer; 4. the next block has the cells that may be
+// the answer, the best one, and cells between them that were not measured yet (probe.go); 5. once the answer is
 // clear, fresh blocks confirm it.
 package tune
 
@@ -16,12 +16,12 @@ import (
 
 // Goal is what is looked for.
 type Goal struct {
-	Reach      float64 // share of the best that a level must reach, over 0 and up to 1; 1: the best itself
+	Reach      float64 // share of the best that a cell must reach, over 0 and up to 1; 1: the best itself
 	Margin     float64 // relative difference that does not matter, such as 0.03
 	Confidence float64 // such as 0.95
 }
 
-// Level is what is known about a level.
+// Level is what is known about a cell.
 type Level struct {
 	Blocks int     // that have measured it; 0: the other fields mean nothing
 	Share  float64 // of the best level's value, in the estimate
@@ -35,17 +35,17 @@ type Stage string
 // Stages.
 const (
 	Screening  Stage = "screening"  // the first block
-	Narrowing  Stage = "narrowing"  // several levels may be the answer
-	Confirming Stage = "confirming" // one level is the answer, and fresh blocks must agree
+	Narrowing  Stage = "narrowing"  // several cells may be the answer
+	Confirming Stage = "confirming" // one cell is the answer, and fresh blocks must agree
 	Found      Stage = "found"
 )
 
 // Step is what is known after some blocks, and what comes next.
 type Step struct {
 	Stage   Stage
-	Measure []int   // levels of the next block, rising; none if Found
+	Measure []int   // cells of the next block, rising; none if Found
 	Answer  int     // the most probable answer; -1 before the first block
-	Best    int     // the level with the highest estimate; -1 before the first block
+	Best    int     // the cell with the highest estimate; -1 before the first block
 	Sure    float64 // probability that Answer is right, within the margin
 	Levels  []Level
 }
@@ -54,25 +54,20 @@ const (
 	// streak is how many blocks in a row must give the same clear answer. The first block makes the
 	// answer clear, perhaps by chance. The other two are fresh and confirm it.
 	streak = 3
-	// chance is the least probability of being the answer at which a level is measured again.
+	// chance is the least probability of being the answer at which a cell is measured again.
 	chance = 0.05
 )
 
 // Next returns what is known after the blocks, and what the next block measures. values holds a value
-// for each block and level. More is better, and NaN stands for a level that the block has not measured.
-// closed[i] says that level i cannot be measured. The random numbers depend only on the values, so the
-// same values give the same step.
-func Next(values [][]float64, closed []bool, g Goal) Step {
-	open := make([]int, 0, len(closed))
-	for i, c := range closed {
-		if !c {
-			open = append(open, i)
-		}
-	}
-	step := Step{Stage: Screening, Measure: screen(open), Answer: -1, Best: -1, Levels: make([]Level, len(closed))}
+// for each block and cell. More is better, and NaN stands for a cell that the block has not measured.
+// The random numbers depend only on the values, so the same values give the same step.
+func Next(values [][]float64, grid Grid, g Goal) Step {
+	sp := newSpace(grid)
+	values = sp.rows(values)
+	step := Step{Stage: Screening, Measure: sp.screen, Answer: -1, Best: -1, Levels: make([]Level, len(sp.cells))}
 	clear, last := 0, -1
 	for n := max(1, len(values)-streak+1); n <= len(values); n++ {
-		s := look(values[:n], open, g)
+		s := look(values[:n], sp, g)
 		if s.Answer < 0 {
 			continue // nothing was measured yet: the screen again
 		}
@@ -89,27 +84,13 @@ func Next(values [][]float64, closed []bool, g Goal) Step {
 	if clear >= streak {
 		step.Stage, step.Measure = Found, nil
 	}
-	return step
-}
-
-// screen returns the first, second, third, fifth, ninth ... and last of the levels, or all if they are
-// few.
-func screen(open []int) []int {
-	const few = 6
-	if len(open) <= few {
-		return open
-	}
-	out := []int{open[0]}
-	for i := 1; i < len(open); i *= 2 {
-		out = append(out, open[i])
-	}
-	return slices.Compact(append(out, open[len(open)-1]))
+	return sp.columns(step, len(grid.Closed))
 }
 
 // look judges the blocks by themselves; the stage is Narrowing or Confirming.
-func look(values [][]float64, open []int, g Goal) Step {
+func look(values [][]float64, sp *space, g Goal) Step {
 	e, ok := fit(values)
-	step := Step{Stage: Narrowing, Answer: -1, Best: -1, Levels: make([]Level, len(values[0]))}
+	step := Step{Stage: Narrowing, Answer: -1, Best: -1, Levels: make([]Level, len(sp.cells))}
 	if !ok {
 		return step
 	}
@@ -127,11 +108,14 @@ func look(values [][]float64, open []int, g Goal) Step {
 	for k, i := range e.levels {
 		step.Levels[i] = Level{Blocks: e.blocks[k], Share: math.Exp(e.mean[k] - e.mean[best]), Lo: d.lo[k], Hi: d.hi[k], Answer: d.answer[k]}
 	}
-	probes := e.probes(open, answer, best)
-	// Two other levels confirm the answer: the best sets the share, and the level below must miss it.
+	probes := e.probes(sp, answer, best, len(values))
+	// Others confirm the answer: the best sets the share, and the cells below must miss it. Of several factors,
+	// those above are there too: one more step of any factor must not be a new best.
 	need := []int{e.levels[answer], e.levels[best]}
-	if answer > 0 {
-		need = append(need, e.levels[answer-1])
+	for _, way := range sp.axes() {
+		if _, end := e.gap(sp, answer, way); end >= 0 && (steps(way) < 0 || len(sp.size) > 1) {
+			need = append(need, e.levels[end])
+		}
 	}
 	once := e.once(best)
 	if len(probes) == 0 && len(once) == 0 && len(values) > 1 && e.blocks[answer] > 1 && step.Sure >= g.Confidence {
@@ -147,83 +131,6 @@ func look(values [][]float64, open []int, g Goal) Step {
 	slices.Sort(need)
 	step.Measure = slices.Compact(need)
 	return step
-}
-
-// nearBest is a distance in logarithms. If a neighbour of the best is no farther below it, a better
-// level may lie between the two.
-const nearBest = 0.25
-
-// once returns the levels near the best that only one block has measured. One reading may be far off, and must not
-// rule a level out.
-func (e *estimate) once(best int) []int {
-	var out []int
-	for k, i := range e.levels {
-		if e.blocks[k] < 2 && e.mean[k] >= e.mean[best]-nearBest {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// probes returns levels that were not measured and that may change the answer: levels of the screen,
-// the middle of the gap below the answer, the middles of the gaps beside the best if both ends of a gap
-// are near it, and, once, the middle of the widest gap, where a second peak may be.
-func (e *estimate) probes(open []int, answer, best int) []int {
-	at := make([]int, len(e.levels)) // places of the measured levels among the open ones
-	for k, i := range e.levels {
-		at[k] = slices.Index(open, i)
-	}
-	var out []int
-	for _, i := range screen(open) { // again, if no trial was good
-		if !slices.Contains(e.levels, i) {
-			out = append(out, i)
-		}
-	}
-	middle := func(k int) { // of the gap that ends at the kth measured level
-		if k > 0 && k < len(at) && at[k]-at[k-1] > 1 {
-			out = append(out, open[(at[k]+at[k-1])/2])
-		}
-	}
-	near := func(k int) bool {
-		return k >= 0 && k < len(at) && e.mean[k] >= e.mean[best]-nearBest
-	}
-	middle(answer)
-	if near(best - 1) {
-		middle(best)
-	}
-	if near(best + 1) {
-		middle(best + 1)
-	}
-	// The screen leaves its widest gap at the end. Probe the middle of the widest gap, unless a level
-	// inside the screen's widest gap was measured already.
-	if widest := e.widest(at); widest > 0 && !e.probed(open) {
-		middle(widest)
-	}
-	return out
-}
-
-// widest returns the measured level at which the widest gap ends, or 0 if there is none.
-func (e *estimate) widest(at []int) int {
-	k := 0
-	for j := 1; j < len(at); j++ {
-		if gap := at[j] - at[j-1]; gap > 1 && (k == 0 || gap > at[k]-at[k-1]) {
-			k = j
-		}
-	}
-	return k
-}
-
-// probed reports whether a level within the screen's widest gap was measured.
-func (e *estimate) probed(open []int) bool {
-	s := screen(open)
-	from, to, gap := 0, 0, 1
-	for i := 1; i < len(s); i++ {
-		a, b := slices.Index(open, s[i-1]), slices.Index(open, s[i])
-		if b-a > gap {
-			from, to, gap = s[i-1], s[i], b-a
-		}
-	}
-	return gap == 1 || slices.ContainsFunc(e.levels, func(i int) bool { return i > from && i < to })
 }
 
 // share is the share of the best that a level must reach. If the goal is the best itself, a level within

@@ -43,28 +43,27 @@ func (s surface) truth(g Goal) (answer int, shares []float64) {
 	return answer, shares
 }
 
-// find tunes on a surface, and returns the last step and the number of trials.
-func find(r *rand.Rand, s surface, g Goal, scatter, drift float64, blocks int) (Step, int) {
+// find tunes on a surface, given as the true value of each cell, and returns the last step and the number of trials.
+func find(r *rand.Rand, truth []float64, grid Grid, g Goal, scatter, drift float64, blocks int) (Step, int) {
 	var values [][]float64
-	closed := make([]bool, s.levels)
 	trials, common := 0, 0.0
 	for len(values) < blocks {
-		step := Next(values, closed, g)
+		step := Next(values, grid, g)
 		if step.Stage == Found {
 			return step, trials
 		}
-		row := make([]float64, s.levels)
+		row := make([]float64, len(truth))
 		for i := range row {
 			row[i] = math.NaN()
 		}
 		for _, i := range step.Measure {
 			common = 0.95*common + drift*r.NormFloat64()
-			row[i] = s.at(float64(i)) * math.Exp(scatter*r.NormFloat64()+common)
+			row[i] = truth[i] * math.Exp(scatter*r.NormFloat64()+common)
 			trials++
 		}
 		values = append(values, row)
 	}
-	return Next(values, closed, g), trials
+	return Next(values, grid, g), trials
 }
 
 // TestFinds: on surfaces of every form, under noise and drift, the answer is seldom more than the
@@ -78,7 +77,7 @@ func TestFinds(t *testing.T) {
 			const tunes = 24
 			for seed := range uint64(tunes) {
 				r := rand.New(rand.NewPCG(seed, 7))
-				step, n := find(r, s, g, []float64{0.01, 0.03, 0.06}[seed%3], 0.02, 16)
+				step, n := find(r, shares, Grid{Closed: make([]bool, s.levels)}, g, []float64{0.01, 0.03, 0.06}[seed%3], 0.02, 16)
 				if shares[step.Answer] < g.share()-0.03 {
 					badHere++
 				}

@@ -26,7 +26,12 @@ func searchesOf(st *study.Study) []search {
 	var out []search
 	mix, _ := st.Mixed()
 	for i := range st.Strata {
-		s := search{"", i, 1, func(index int) string { return st.Compare + " " + st.LevelOf(i, index) }}
+		s := search{"", i, 1, func(index int) string {
+			if len(st.Stop.Factors) > 0 {
+				return st.LevelOf(i, index)
+			}
+			return st.Compare + " " + st.LevelOf(i, index)
+		}}
 		switch n := slices.Index(mix, i); {
 		case n > 0:
 			continue

@@ -18,23 +18,23 @@ import (
 )
 
 type tuneFlags struct {
-	run    runFlags
-	factor string
-	reach  string
-	mix    string
-	budget time.Duration
+	run     runFlags
+	factors []string
+	reach   string
+	mix     string
+	budget  time.Duration
 }
 
 func (a *app) tuneVerb() *cobra.Command {
 	var f tuneFlags
 	cmd := &cobra.Command{
 		Use:   "tune STUDY --factor FACTOR",
-		Short: "Find the level of a factor to set, with few trials",
+		Short: "Find the level of a factor to set, or of several, with few trials",
 		Args:  exactly(1, "one study file"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.tune(cmd.Context(), args[0], f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.factor, "factor", "", "the factor to tune, or FACTOR=level,... with its levels in order")
+	fl.StringArrayVar(&f.factors, "factor", nil, "the factor to tune, or FACTOR=level,... with its levels in order (repeatable: several together)")
 	fl.StringVar(&f.reach, "reach", "90%", "share of the best level's value that the level must reach, from 50% on, or best")
 	fl.StringVar(&f.mix, "mix", "", "find one level for several workloads, WORKLOAD=weight,... (default: one for each)")
 	fl.DurationVar(&f.budget, "budget", 0, "the most time to measure; 0 is the study's budget")
@@ -51,13 +51,19 @@ func (a *app) tuneVerb() *cobra.Command {
 }
 
 func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
-	name, levels, given := strings.Cut(f.factor, "=")
-	if name == "" {
-		return coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
-	}
 	sets := slices.Clone(f.run.sets)
-	if given {
-		sets = append(sets, name+"="+levels)
+	var names []string
+	for _, factor := range f.factors {
+		name, levels, given := strings.Cut(factor, "=")
+		if name != "" {
+			names = append(names, name)
+		}
+		if given {
+			sets = append(sets, name+"="+levels)
+		}
+	}
+	if len(names) == 0 {
+		return coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
 	}
 	if f.mix != "" {
 		sets = append(sets, "stop.mix="+f.mix)
@@ -74,16 +80,24 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	first, err := firstLevel(st, name, sets)
+	first, err := firstLevel(st, names[0], sets)
 	if err != nil {
 		return err
 	}
-	f.run.sets = append(sets, "compare="+name, "baseline="+first, "stop.tune="+f.reach, "tables=none")
+	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, "stop.tune="+f.reach, "tables=none")
+	for _, name := range names[1:] {
+		if _, err := firstLevel(st, name, sets); err != nil {
+			return err
+		}
+	}
+	if len(names) > 1 || len(st.Stop.Factors) > 0 {
+		f.run.sets = append(f.run.sets, "stop.factors="+strings.Join(names, ","))
+	}
 	if f.budget > 0 {
 		f.run.sets = append(f.run.sets, "budget.time="+f.budget.String())
 	}
 	if f.run.results == "" {
-		f.run.results = "results/" + st.Name + "-tune-" + plainName(name) + mixName(f.mix) + where.About().Suffix
+		f.run.results = "results/" + st.Name + "-tune-" + plainName(strings.Join(names, "-")) + mixName(f.mix) + where.About().Suffix
 	}
 	if f.run.fresh {
 		f.run.results, f.run.fresh = freeName(f.run.results), false

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/record"
 )
 
 // TestTune: on the model, the level that more vCPUs than clients do not improve is found in fewer
@@ -56,6 +58,90 @@ baseline: vm
 	}
 	if _, again, _ := run(); again != out {
 		t.Errorf("again: %s, before: %s", again, out)
+	}
+}
+
+// TestTuneSeveral: on the model, two factors that limit each other are set together, with a patch for each that has one;
+// the same from the study file; the report shows both.
+func TestTuneSeveral(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	const text = `study: s
+factors:
+  sandbox: [vm]
+  default_vcpus: [1, 2, 3, 4, 5, 6, 7, 8]
+  cpu-limit: [1, 2, 3, 4, 5, 6]
+workloads:
+  bandwidth: {kind: net, mode: stream, size: 4KiB, connections: 4, warmup: 100ms, duration: 300ms, responses: [throughput]}
+baseline: vm
+sentinel: off
+calls: off
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (out, errs string) {
+		t.Helper()
+		var o, e bytes.Buffer
+		if code := execute(t.Context(), &o, &e, append(args, "--results", filepath.Join(dir, "r"))); code != exitOK {
+			t.Fatalf("%v: exit %d: %s%s", args, code, o.String(), e.String())
+		}
+		return o.String(), e.String()
+	}
+	out, errs := run("tune", file, "--factor", "default_vcpus", "--factor", "cpu-limit", "--on", "model", "--json")
+	var got struct {
+		Tuned []struct {
+			Answer, Stage string
+			Factors       []string
+			Set           record.Cell
+			Trials, Whole int
+			Sure          float64
+			Patches       []struct{ For string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Tuned) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	x := got.Tuned[0]
+	vcpus, _ := x.Set.Get("default_vcpus")
+	cores, _ := x.Set.Get("cpu-limit")
+	if x.Stage != "found" || x.Sure < 0.95 || len(x.Factors) != 2 || vcpus == "" || cores == "" || 4*x.Trials > x.Whole || len(x.Patches) == 0 {
+		t.Errorf("%+v", x)
+	}
+	if !strings.Contains(errs, "after block 1, default_vcpus=") {
+		t.Errorf("progress names no combination:\n%s", errs)
+	}
+	out, _ = run("tune", file, "--factor", "default_vcpus", "--factor", "cpu-limit", "--on", "model")
+	for _, says := range []string{"Set default_vcpus to " + vcpus + " and cpu-limit to " + cores, "Not measured: ", "of 48 combinations", "default_vcpus  cpu-limit  of the best"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("the output does not say %q:\n%s", says, out)
+		}
+	}
+	inFile := strings.Replace(text, "baseline: vm\n", "stop: {tune: 90%, factors: [default_vcpus, cpu-limit]}\n", 1)
+	if err := os.WriteFile(file, []byte(inFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "own")
+	var o, e bytes.Buffer
+	if code := execute(t.Context(), &o, &e, []string{"run", file, "--on", "model", "--results", own}); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
+	}
+	for _, args := range [][]string{{"report", own}, {"report", own, "--full"}} {
+		o.Reset()
+		if code := execute(t.Context(), &o, &e, args); code != exitOK || !strings.Contains(o.String(), "Set default_vcpus to "+vcpus+" and cpu-limit to "+cores) {
+			t.Errorf("%v: exit %d, %s", args, code, o.String())
+		}
+	}
+	for args, want := range map[string]string{
+		"--factor default_vcpus --factor threads":       `the study has no factor "threads"`,
+		"--factor default_vcpus --factor sandbox":       "the factor sandbox has one level",
+		"--factor default_vcpus --factor default_vcpus": "is in factors twice",
+	} {
+		o.Reset()
+		e.Reset()
+		if code := execute(t.Context(), &o, &e, append([]string{"tune", file, "--on", "model", "--results", filepath.Join(dir, "bad")}, strings.Fields(args)...)); code == exitOK || !strings.Contains(e.String(), want) {
+			t.Errorf("%s: exit %d, %s, want %q", args, code, e.String(), want)
+		}
 	}
 }
 

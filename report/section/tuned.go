@@ -24,24 +24,62 @@ func Tuned(r *analyse.Result) *Section {
 		}
 		s.Head(tunedHead(r, t, fixed))
 		s.Text(tunedAnswer(t, r.Margin))
-		table := NewTable(1, t.Factor, "of the best", "interval", "blocks", "chance")
-		for _, l := range t.Levels {
-			if l.Blocks == 0 {
-				table.Row(l.Level, "-", "", "0")
-				continue
-			}
-			table.Row(l.Level, percentOf(l.Share), percentOf(l.Lo)+" to "+percentOf(l.Hi), fmt.Sprint(l.Blocks), percentOf(l.Chance))
-		}
-		s.Table(table)
+		tunedTable(s, t)
 		if len(t.Mix) > 0 {
 			s.Table(tunedMix(r, t, fixed))
 		}
-		if e := (Entry{Head: fmt.Sprintf("Set %s to %s", t.Factor, t.Answer), Patches: t.Patches}); len(t.Patches) > 0 {
+		if e := (Entry{Head: "Set " + settings(t, " to "), Patches: t.Patches}); len(t.Patches) > 0 {
 			s.Blocks = append(s.Blocks, Block{Entry: &e})
 		}
 	}
 	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
+	if slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return len(t.Factors) > 0 }) {
+		s.Note("The lowest of several combinations takes the fewest steps from the first levels, all factors together; of as many, it is lower in the factor named first.")
+	}
 	return s
+}
+
+// tunedTable has what is known about each level; of several factors, about the combinations that were measured.
+func tunedTable(s *Section, t *analyse.Tuned) {
+	names := t.Factors
+	if len(names) == 0 {
+		names = []string{t.Factor}
+	}
+	table, left := NewTable(len(names), append(slices.Clone(names), "of the best", "interval", "blocks", "chance")...), 0
+	for _, l := range t.Levels {
+		row := []string{l.Level}
+		if len(t.Factors) > 0 {
+			row = nil
+			for _, own := range l.Cell {
+				row = append(row, own.Value)
+			}
+		}
+		switch {
+		case l.Blocks > 0:
+			table.Row(append(row, percentOf(l.Share), percentOf(l.Lo)+" to "+percentOf(l.Hi), fmt.Sprint(l.Blocks), percentOf(l.Chance))...)
+		case len(t.Factors) > 0:
+			left++
+		default:
+			table.Row(append(row, "-", "", "0")...)
+		}
+	}
+	s.Table(table)
+	if left > 0 {
+		s.Text(fmt.Sprintf("Not measured: %d of %s.", left, words.Count(len(t.Levels), "combination")))
+	}
+}
+
+// settings writes the levels of the answer: io_threads to 2 and default_vcpus to 4.
+func settings(t *analyse.Tuned, to string) string {
+	var out []string
+	for _, l := range t.Set {
+		level := l.Value
+		if len(t.Factors) == 0 {
+			level = t.Answer // with what is nested under it
+		}
+		out = append(out, l.Factor+to+level)
+	}
+	return words.List(out)
 }
 
 // tunedHead names what a level is for.
@@ -60,7 +98,7 @@ func tunedHead(r *analyse.Result, t *analyse.Tuned, fixed record.Cell) string {
 
 // tunedMix says what the answer gives each part of a mix.
 func tunedMix(r *analyse.Result, t *analyse.Tuned, fixed record.Cell) *Table {
-	table := NewTable(1, "at "+t.Factor+" "+t.Answer, "weight", "of its own best", "its own best level")
+	table := NewTable(1, "at "+settings(t, " "), "weight", "of its own best", "its own best level")
 	for _, p := range t.Mix {
 		share := "-"
 		if p.Share > 0 {
@@ -96,14 +134,18 @@ func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	case t.Answer == "":
 		return "Not known yet: no trial was good."
 	case t.Stage != tune.Found:
-		return fmt.Sprintf("Not clear yet: %s %s is the most probable level for %s (%s). Run more blocks.", t.Factor, t.Answer, goal, percentOf(t.Sure))
+		return fmt.Sprintf("Not clear yet: %s is the most probable for %s (%s). Run more blocks.", settings(t, " "), goal, percentOf(t.Sure))
 	}
-	out := fmt.Sprintf("Set %s to %s: it is %s, with a confidence of %s.", t.Factor, t.Answer, goal, percentOf(min(t.Sure, 0.99)))
+	out := fmt.Sprintf("Set %s: it is %s, with a confidence of %s.", settings(t, " to "), goal, percentOf(min(t.Sure, 0.99)))
 	if t.Best != t.Answer {
 		out += fmt.Sprintf(" The best is %s.", t.Best)
 	}
+	unit := "level"
+	if len(t.Factors) > 0 {
+		unit = "combination"
+	}
 	if saved := t.Whole - t.Trials; saved > 0 {
-		out += fmt.Sprintf(" That took %s; as many blocks with every level take %d.", words.Count(t.Trials, "trial"), t.Whole)
+		out += fmt.Sprintf(" That took %s; as many blocks with every %s take %d.", words.Count(t.Trials, "trial"), unit, t.Whole)
 	}
 	return out
 }

@@ -161,7 +161,8 @@ func economy(ctx context.Context, o options, data, plot string, out, progress io
 	}{
 		{"measured", func() error { return l.shippedEconomy(ctx, ps, out) }},
 		{"studies", func() error { return l.studiesEconomy(ctx, ps, plot, out) }},
-		{"tunes", func() error { return l.tunesEconomy(ctx, out) }},
+		{"tunes", func() error { return l.tunesEconomy(ctx, "Tunes", levelGrounds(), out) }},
+		{"pairs", func() error { return l.tunesEconomy(ctx, "Tunes of two factors", pairGrounds(), out) }},
 	} {
 		if o.only.MatchString(part.name) {
 			if err := part.run(); err != nil {
@@ -325,23 +326,23 @@ func plotEconomy(path string, ps []policy, of func(tuned bool) []tally) error {
 }
 
 // found is what came of a search on many surfaces.
-type found struct{ n, far, sure, sureFar, readings float64 }
+type found struct{ n, far, sure, sureFar, readings, whole float64 }
 
 // tunesEach is how many surfaces of each form on each machine are searched.
 const tunesEach = 4
 
-// tunesEconomy is about generated surfaces of 17 levels.
-func (l *lab) tunesEconomy(ctx context.Context, out io.Writer) error {
+// tunesEconomy is about generated surfaces.
+func (l *lab) tunesEconomy(ctx context.Context, title string, grounds []ground, out io.Writer) error {
 	n := max(1, int(tunesEach*l.scale))
 	goals := []tune.Goal{{Reach: 0.9, Margin: 0.03, Confidence: 0.95}, {Reach: 1, Margin: 0.03, Confidence: 0.95}}
-	fs, ms, ways := forms(), hosts(), searches()
+	ms, ways := hosts(), searches()
 	total := map[[3]int]*found{} // by goal, scatter, search
 	byForm := map[[3]int]*found{}
 	var mu sync.Mutex
-	err := l.each(ctx, len(fs)*len(ms)*n, func(j int) error {
-		f, m := j%len(fs), j/len(fs)%len(ms)
-		u := unit{section: fs[f].name, machine: machine{name: ms[m].name + ms[m].scatter()}}
-		s := newSurface(l.pop, fs[f], ms[m], 16, u.seed(l.seed+uint64(f), j)) //nolint:gosec // an index
+	err := l.each(ctx, len(grounds)*len(ms)*n, func(j int) error {
+		f, m := j%len(grounds), j/len(grounds)%len(ms)
+		u := unit{section: grounds[f].name, machine: machine{name: ms[m].name + ms[m].scatter()}}
+		s := newSurface(l.pop, grounds[f], ms[m], grounds[f].blocks(), u.seed(l.seed+uint64(f), j)) //nolint:gosec // an index
 		for g, goal := range goals {
 			for k, way := range ways {
 				level, readings, sure := way.find(s, goal)
@@ -356,7 +357,7 @@ func (l *lab) tunesEconomy(ctx context.Context, out io.Writer) error {
 						t = &found{}
 						to.in[to.key] = t
 					}
-					t.n, t.far, t.readings = t.n+1, t.far+one(far), t.readings+float64(readings)
+					t.n, t.far, t.readings, t.whole = t.n+1, t.far+one(far), t.readings+float64(readings), t.whole+float64(16*len(s.share))
 					t.sure, t.sureFar = t.sure+one(sure), t.sureFar+one(sure && far)
 				}
 				mu.Unlock()
@@ -372,7 +373,7 @@ func (l *lab) tunesEconomy(ctx context.Context, out io.Writer) error {
 			rows := [][]string{{"search", "trial-seconds fewer than all levels, 16 blocks, %", "more than 3 % below, %", "clear answers, %", "of these more than 3 % below, %"}}
 			for k, way := range ways {
 				t := total[[3]int{g, int(one(h.tuned)), k}]
-				saved := 1 - t.readings/(t.n*16*levels)
+				saved := 1 - t.readings/t.whole
 				line := []string{way.name, fmt.Sprintf("%.1f", 100*saved), share(t.far, t.n), fmt.Sprintf("%.1f", 100*t.sure/t.n), share(t.sureFar, t.sure)}
 				if way.name == "tune" {
 					line[1] = reached(100*saved, ">= 75", saved >= wantedSaved)
@@ -380,22 +381,22 @@ func (l *lab) tunesEconomy(ctx context.Context, out io.Writer) error {
 				}
 				rows = append(rows, line)
 			}
-			if err := l.write(out, fmt.Sprintf("Tunes: --reach %s, %d levels, typical scatter %s, %.0f surfaces", reachName(goal), levels, h.scatter(), total[[3]int{g, int(one(h.tuned)), 0}].n), rows); err != nil {
+			if err := l.write(out, fmt.Sprintf("%s: --reach %s, typical scatter %s, %.0f surfaces", title, reachName(goal), h.scatter(), total[[3]int{g, int(one(h.tuned)), 0}].n), rows); err != nil {
 				return err
 			}
 		}
 	}
-	rows := [][]string{{"reach", "form", "scatter", "fewer, %", "more than 3 % below, %", "clear, %", "all levels, 16 blocks: below, %"}}
+	rows := [][]string{{"reach", "form", "levels", "scatter", "fewer, %", "more than 3 % below, %", "clear, %", "all levels, 16 blocks: below, %"}}
 	for g, goal := range goals {
-		for f := range fs {
+		for f := range grounds {
 			for _, h := range []machine{{tuned: true}, {}} {
 				key := [3]int{g, f + 100*int(one(h.tuned)), 2}
 				t, all := byForm[key], byForm[[3]int{key[0], key[1], 1}]
-				rows = append(rows, []string{reachName(goal), fs[f].name, h.scatter(), fmt.Sprintf("%.1f", 100-100*t.readings/(t.n*16*levels)), share(t.far, t.n), fmt.Sprintf("%.1f", 100*t.sure/t.n), share(all.far, all.n)})
+				rows = append(rows, []string{reachName(goal), grounds[f].name, fmt.Sprint(grounds[f].size), h.scatter(), fmt.Sprintf("%.1f", 100-100*t.readings/t.whole), share(t.far, t.n), fmt.Sprintf("%.1f", 100*t.sure/t.n), share(all.far, all.n)})
 			}
 		}
 	}
-	return l.write(out, "Tunes by form", rows)
+	return l.write(out, title+" by form", rows)
 }
 
 func reachName(g tune.Goal) string {

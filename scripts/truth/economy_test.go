@@ -184,13 +184,9 @@ func TestVerdictIs(t *testing.T) {
 func TestSearches(t *testing.T) {
 	goal := tune.Goal{Reach: 0.9, Margin: 0.03, Confidence: 0.95}
 	f := forms()[0]
-	s := &surface{}
+	s := &surface{ground: levelGrounds()[0]}
 	for range 16 {
-		row := make([]float64, levels)
-		for i := range row {
-			row[i] = f.at(float64(i))
-		}
-		s.value = append(s.value, row)
+		s.value = append(s.value, s.share)
 	}
 	least := levels * 16
 	for _, way := range searches() {

@@ -2,40 +2,102 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	"tare/analyse/tune"
 )
 
-// surface is one exhaustive data set of a factor's levels: readings by block and level.
+// ground is the true value of each cell of a grid, and the grid.
+type ground struct {
+	name  string
+	size  []int // levels of each factor
+	share []float64
+	grid  tune.Grid
+}
+
+// newGround has the shares of the best of the cells of a terrain.
+func newGround(name string, at func(x ...float64) float64, size ...int) ground {
+	g := ground{name: name, size: size}
+	places := [][]int{nil}
+	for _, n := range size {
+		var next [][]int
+		for _, p := range places {
+			for i := range n {
+				next = append(next, append(slices.Clone(p), i))
+			}
+		}
+		places = next
+	}
+	g.grid = tune.Grid{At: places, Closed: make([]bool, len(places))}
+	for _, p := range places {
+		x := make([]float64, len(p))
+		for f, i := range p {
+			x[f] = float64(i)
+		}
+		g.share = append(g.share, at(x...))
+	}
+	best := slices.Max(g.share)
+	for i := range g.share {
+		g.share[i] /= best
+	}
+	return g
+}
+
+// levelGrounds are those of one factor.
+func levelGrounds() []ground {
+	var out []ground
+	for _, f := range forms() {
+		out = append(out, newGround(f.name, func(x ...float64) float64 { return f.at(x[0]) }, levels))
+	}
+	return out
+}
+
+// pairGrounds are those of two factors: what each does alone, added; a ridge, along which both must rise together; a limit by
+// the scarcer one; a peak; no effect; two peaks.
+func pairGrounds() []ground {
+	rising := func(x, scale float64) float64 { return 1 - 0.7*math.Exp(-x/scale) }
+	peak := func(x, top, width float64) float64 { return math.Exp(-math.Abs(math.Log((1+x)/(1+top))) / width) }
+	hill := func(x, y, at, width float64) float64 { return math.Exp(-((x-at)*(x-at) + (y-at)*(y-at)) / width) }
+	return []ground{
+		newGround("additive", func(x ...float64) float64 { return rising(x[0], 3) + 0.5*rising(x[1], 2) }, 12, 8),
+		newGround("ridge", func(x ...float64) float64 {
+			along, across := x[0]+x[1]-13, x[0]-x[1]-1
+			return (0.4 + 0.6*math.Exp(-along*along/80)) * math.Exp(-across*across/12)
+		}, 12, 12),
+		newGround("saturating", func(x ...float64) float64 { return min(0.25*(x[0]+1), 0.34*(x[1]+1), 1) }, 12, 8),
+		newGround("peaked", func(x ...float64) float64 { return peak(x[0], 5, 2) * peak(x[1], 2, 3) }, 12, 8),
+		newGround("flat", func(...float64) float64 { return 1 }, 12, 8),
+		newGround("two peaks", func(x ...float64) float64 {
+			return 0.3 + 0.4*hill(x[0], x[1], 3, 10) + 0.6*hill(x[0], x[1], 12, 20)
+		}, 17, 17),
+		newGround("few", func(x ...float64) float64 { return min(0.3*(x[0]+1), 0.6*(x[1]+1), 1) }, 4, 3),
+	}
+}
+
+// surface is one exhaustive data set of a ground.
 type surface struct {
-	value [][]float64 // more is better
-	share []float64   // true, of the best level
+	ground
+	value [][]float64 // more is better, by block and cell
 }
 
 // newSurface lives a search of everything, for so many blocks in random order.
-func newSurface(pop *population, f form, m machine, blocks int, seed uint64) *surface {
+func newSurface(pop *population, g ground, m machine, blocks int, seed uint64) *surface {
 	r := fork(seed, 1)
 	from := &pop.sources[r.IntN(len(pop.sources))]
-	sd := make([]float64, levels)
+	n := len(g.share)
+	sd := make([]float64, n)
 	for i := range sd {
 		sd[i] = pop.sd(from.others[r.IntN(len(from.others))], m.typical())
 	}
-	s := &surface{}
-	best := 0.0
-	for i := range levels {
-		best = math.Max(best, f.at(float64(i)))
-	}
-	for i := range levels {
-		s.share = append(s.share, f.at(float64(i))/best)
-	}
+	s := &surface{ground: g}
 	w := &world{m: m, process: process{r: fork(seed, 5)}}
-	w.stepAt = w.r.IntN(8 * levels)
+	w.stepAt = w.r.IntN(8 * n)
 	w.ar, w.level = w.r.NormFloat64(), nil
 	w.process.level = w.r.NormFloat64()
 	own, order, place := fork(seed, 3), fork(seed, 6), 0
 	for range blocks {
-		row := make([]float64, levels)
-		for _, i := range order.Perm(levels) {
+		row := make([]float64, n)
+		for _, i := range order.Perm(n) {
 			row[i] = s.share[i] * math.Exp(sd[i]*w.own(own)-w.next(m, place))
 			place++
 		}
@@ -54,14 +116,14 @@ func searches() []search {
 	return []search{
 		{"all levels, 5 blocks", whole(5)},
 		{"all levels, 16 blocks", whole(16)},
-		{"tune", tuned16},
+		{"tune", tuneOn},
 	}
 }
 
-// whole measures all levels, and takes the lowest whose mean reaches the share of the best mean.
+// whole measures all cells, and takes the one of fewest steps whose mean reaches the share of the best mean.
 func whole(blocks int) func(*surface, tune.Goal) (int, int, bool) {
 	return func(s *surface, g tune.Goal) (int, int, bool) {
-		mean := make([]float64, levels)
+		mean := make([]float64, len(s.share))
 		best := math.Inf(-1)
 		for i := range mean {
 			for b := range blocks {
@@ -69,25 +131,37 @@ func whole(blocks int) func(*surface, tune.Goal) (int, int, bool) {
 			}
 			best = math.Max(best, mean[i])
 		}
+		answer, fewest := 0, math.MaxInt
 		for i := range mean {
-			if mean[i] >= best+math.Log(g.Reach) {
-				return i, levels * blocks, true
+			steps := 0
+			for _, p := range s.grid.At[i] {
+				steps += p
+			}
+			if mean[i] >= best+math.Log(g.Reach) && steps < fewest {
+				answer, fewest = i, steps
 			}
 		}
-		return 0, levels * blocks, false
+		return answer, len(mean) * blocks, true
 	}
 }
 
-// tuned16 is what `tare tune` does.
-func tuned16(s *surface, g tune.Goal) (level, readings int, found bool) {
+// blocks are the most that a search of the ground makes.
+func (g ground) blocks() int {
+	if len(g.size) > 1 {
+		return 32
+	}
+	return 16
+}
+
+// tuneOn is what `tare tune` does.
+func tuneOn(s *surface, g tune.Goal) (level, readings int, found bool) {
 	var values [][]float64
-	closed := make([]bool, levels)
 	for {
-		step := tune.Next(values, closed, g)
+		step := tune.Next(values, s.grid, g)
 		if step.Stage == tune.Found || len(values) == len(s.value) {
 			return step.Answer, readings, step.Stage == tune.Found
 		}
-		row := make([]float64, levels)
+		row := make([]float64, len(s.share))
 		for i := range row {
 			row[i] = math.NaN()
 		}

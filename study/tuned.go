@@ -1,0 +1,80 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+)
+
+// maxTuned is the most factors that stop.tune looks for together: their combinations multiply.
+const maxTuned = 4
+
+// tunedOf reads the factors for which stop.tune looks together. One alone is the compared factor, as without them.
+func (d *draft) tunedOf(keys map[string]pair) {
+	n := find(keys["stop"].val, "factors")
+	if empty(n) {
+		return
+	}
+	s := d.study
+	if s.Stop.Tune == 0 {
+		d.bad(n, "add tune: 90%, or remove factors", "factors has no effect without tune")
+		return
+	}
+	names, nodes := d.words(n, "factors")
+	for k, name := range names {
+		i, ok := d.index[name]
+		switch {
+		case !ok:
+			d.bad(nodes[k], param.Suggest(name, d.inStudy()[1:]), "%q is not a factor of this study", name)
+			return
+		case d.factors[i].class == isWorkload:
+			d.bad(nodes[k], "name one of the workloads' parameters", "workloads are not levels to choose")
+			return
+		}
+		d.tuned = append(d.tuned, i)
+	}
+	switch {
+	case len(names) == 0: // said already
+	case len(names) > maxTuned:
+		d.bad(nodes[maxTuned], "tune the others afterwards", "more than %d factors are tuned together", maxTuned)
+	case names[0] != s.Compare:
+		d.bad(nodes[0], fmt.Sprintf("write %s first, or compare: %s", s.Compare, names[0]), "the first tuned factor is %s, and the compared factor is %s", names[0], s.Compare)
+	case len(names) == 1:
+		d.tuned = nil
+	default:
+		s.Stop.Factors = names
+	}
+}
+
+// places finds where each cell is among the levels of the tuned factors. It refuses cells that differ in another factor.
+func (d *draft) places(n *yaml.Node) {
+	if len(d.tuned) == 0 {
+		return
+	}
+	for i := range d.study.Strata {
+		s := &d.study.Strata[i]
+		taken := map[string]int{}
+		for k, cell := range s.Cells {
+			var at []int
+			for _, f := range d.tuned {
+				level, _ := cell.Get(d.factors[f].name)
+				own := d.levelsFor(d.loads[s.Workload], f)
+				place := slices.Index(own, level)
+				if place < 0 { // of an entry of include: after the others
+					place = len(own) + slices.Index(d.factors[f].levels, level)
+				}
+				at = append(at, place)
+			}
+			key := fmt.Sprint(at)
+			if j, is := taken[key]; is {
+				d.bad(n, "give the other factors one level, or add the one in which they differ", "%s and %s are the same levels of the tuned factors", d.study.Treatment(i, s.Cells[j]), d.study.Treatment(i, s.Cells[k]))
+				return
+			}
+			taken[key] = k
+			s.Places = append(s.Places, at)
+		}
+	}
+}
