@@ -30,6 +30,14 @@ type Tuned struct {
 	Whole  int          `json:"whole"`         // trials of as many blocks with every level
 	Levels []TunedLevel `json:"levels"`        // in the study's order, each with what is nested under it
 
+	// Objective is what the highest load is looked for with, such as latency_p99<2ms; "" where a share of the best is
+	// looked for. Answer is then the Relevant Lower Bound of RFC 9971, Upper its Relevant Upper Bound; "": none. Sure is the
+	// probability that most trials at Answer meet the objective and most at Upper miss it.
+	Objective string `json:"objective,omitempty"`
+	Upper     string `json:"upper,omitempty"`
+	// Throughput is the Conditional Throughput: answers a second in the typical trial at Answer; 0: not known.
+	Throughput float64 `json:"conditional_throughput,omitempty"`
+
 	Mix     []TunedPart    `json:"mix,omitempty"`
 	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
 }
@@ -57,6 +65,11 @@ type TunedLevel struct {
 	Lo     float64     `json:"lo,omitempty"`
 	Hi     float64     `json:"hi,omitempty"`
 	Chance float64     `json:"chance,omitempty"` // that it is the answer
+
+	// Of a load: its trials after the first, which only guided the search, and what they say.
+	Met    int        `json:"met,omitempty"`
+	Missed int        `json:"missed,omitempty"`
+	Bound  tune.Bound `json:"bound,omitempty"`
 }
 
 // tuned says of each stratum, or of a mix, which level the study has found.
@@ -98,7 +111,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	}
 	blocks, levels := 0, 0
 	for k, l := range step.Levels {
-		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer}
+		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer, Met: l.Met, Missed: l.Missed, Bound: l.Bound}
 		if len(t.Factors) > 0 {
 			level.Cell = among(s.Cells[k], t.Factors)
 		}
@@ -110,6 +123,13 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 		}
 	}
 	t.Whole = blocks * levels
+	if o := a.study.Stop.Objective; o != nil {
+		t.Objective, t.Upper = o.Text, a.study.LevelOf(i, step.Upper)
+		if step.Answer >= 0 {
+			t.Throughput = a.throughput(s.Cells[step.Answer])
+		}
+		return t
+	}
 	if step.Stage == tune.Found {
 		sandbox, _ := s.Cells[step.Answer].Get("sandbox")
 		for _, l := range t.Set {
@@ -117,6 +137,25 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 		}
 	}
 	return t
+}
+
+// achieved is the response that says how many answers a load with a requested rate got, a second.
+const achieved = "rate"
+
+// throughput is the Conditional Throughput of a load (RFC 9971, Appendix B): the achieved rate of its trials at the quantile
+// of the exceed ratio, half; of an even number, the lower of the middle two. 0 stands for none.
+func (a *analysis) throughput(cell record.Cell) float64 {
+	var rates []float64
+	for _, t := range a.trials {
+		if v, ok := t.Sample(achieved); ok && t.Status == record.OK && t.Cell.Key() == cell.Key() && a.plan.Counts(t) {
+			rates = append(rates, v)
+		}
+	}
+	if len(rates) == 0 {
+		return 0
+	}
+	slices.Sort(rates)
+	return rates[(len(rates)-1)/2]
 }
 
 // among are a cell's levels of some factors.

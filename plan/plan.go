@@ -233,6 +233,8 @@ func declared(st *study.Study) []int {
 func lastPass(st *study.Study) int {
 	last := st.Stop.Fixed
 	switch {
+	case st.Stop.Objective != nil:
+		last = seekMost
 	case len(st.Stop.Factors) > 0:
 		last = severalMost
 	case st.Stop.Tune > 0:

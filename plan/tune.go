@@ -28,7 +28,7 @@ func (p *Plan) goal() tune.Goal {
 
 // ask decides, at the start of a pass, which cells of each stratum it measures.
 func (p *Plan) ask() {
-	if p.study.Stop.Tune == 0 {
+	if !p.study.Stop.Searches() {
 		return
 	}
 	for i := range p.strata {
@@ -37,7 +37,7 @@ func (p *Plan) ask() {
 			continue
 		}
 		if s.closed == 0 {
-			s.found = p.tuned(p.mixOf(i))
+			s.found = p.search(i)
 		}
 		cells := make([]int, 0, len(s.found.Measure))
 		for _, level := range s.found.Measure {
@@ -122,21 +122,36 @@ func (p *Plan) endMix() {
 
 // judgeTuned returns why a stratum ends after a pass. The code is "" if it goes on.
 func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
-	m := p.mixOf(p.cells[s.cells[0]].stratum)
-	s.found = p.tuned(m)
+	i := p.cells[s.cells[0]].stratum
+	s.found = p.search(i)
 	switch {
-	case !slices.Contains(p.shut(m), false):
+	case !slices.Contains(p.shut(p.mixOf(i)), false):
 		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
-		return EndFound, fmt.Sprintf(p.sought()+" found, with a confidence of %.0f %%", 100*math.Min(s.found.Sure, 0.99))
+		return EndFound, fmt.Sprintf("%s, with a confidence of %.0f %%", p.finding(s.found), 100*math.Min(s.found.Sure, 0.99))
 	case pass < p.last:
 		return "", ""
 	}
 	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), pass)
 }
 
+// finding says what a search has found.
+func (p *Plan) finding(step tune.Step) string {
+	switch {
+	case p.study.Stop.Objective == nil:
+	case step.Answer < 0:
+		return "no load meets the objective"
+	case step.Upper < 0:
+		return "every load meets the objective"
+	}
+	return p.sought() + " found"
+}
+
 // sought begins a sentence about what a study looks for.
 func (p *Plan) sought() string {
+	if p.study.Stop.Objective != nil {
+		return "the highest load is"
+	}
 	if len(p.study.Stop.Factors) > 0 {
 		return "the levels are"
 	}
@@ -145,7 +160,7 @@ func (p *Plan) sought() string {
 
 // Tuned is what is known about a stratum's level. ok is false if the study looks for none.
 func (p *Plan) Tuned(stratum int) (step tune.Step, ok bool) {
-	if p.study.Stop.Tune == 0 {
+	if !p.study.Stop.Searches() {
 		return tune.Step{}, false
 	}
 	p.advance()

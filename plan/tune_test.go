@@ -11,6 +11,7 @@ import (
 
 	"tare/analyse/tune"
 	"tare/record"
+	"tare/study"
 )
 
 // saturates is a world whose cost falls with the level until the fifth.
@@ -236,5 +237,66 @@ func TestMixEnds(t *testing.T) {
 	}
 	if e, ok := p.Ending(0); !ok || e.Code != EndSkipped || !strings.Contains(e.Text, "of a workload of its mix: none of its cells can run here") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestObjective: the highest load that meets an objective is found in few trials, each of its bounds by fresh trials; a load
+// at which trials fail misses the objective. Resumed, the study goes on as it would have.
+func TestObjective(t *testing.T) {
+	const levels = 30
+	st := makeStudy(2, levels)
+	st.Stop.Looks, st.Stop.Width, st.Stop.Objective = nil, 0, &study.Objective{Response: "time", Limit: 5, Text: "time<5"}
+	load := func(k int) float64 { return math.Round(100 * math.Pow(1.15, float64(k))) }
+	for i := range st.Strata {
+		for k, c := range st.Strata[i].Cells {
+			c[1].Value = strconv.FormatFloat(load(k), 'f', -1, 64)
+		}
+	}
+	st.Baseline = "100"
+	at := func(level string) float64 {
+		x, err := strconv.ParseFloat(level, 64)
+		if err != nil {
+			panic(err)
+		}
+		return x
+	}
+	const capacity = 2000 // of a queue, which meets the objective up to four fifths of it
+	overload := func(n Next) bool { level, _ := n.Cell.Get("sandbox"); return at(level) > capacity }
+	for seed := range uint64(4) {
+		w := world{seed: seed, noise: 0.1, always: overload, effect: func(level string) float64 {
+			return -math.Log(max(1-at(level)/capacity, 1e-3))
+		}}
+		whole := New(st, nil, nil)
+		order, trials := play(t, whole, w)
+		for i := range st.Strata {
+			step, ok := whole.Tuned(i)
+			if !ok || step.Stage != tune.Found || step.Upper != step.Answer+1 || load(step.Answer-1) > 0.8*capacity || load(step.Upper+1) < 0.8*capacity {
+				t.Errorf("seed %d: %s, from %v to %v", seed, step.Stage, load(max(step.Answer, 0)), load(max(step.Upper, 0)))
+			}
+			if e, _ := whole.Ending(i); e.Code != EndFound || !strings.HasPrefix(e.Text, "the highest load is found") {
+				t.Errorf("seed %d: %+v", seed, e)
+			}
+		}
+		if len(order) > 2*60 {
+			t.Errorf("seed %d: %d trials", seed, len(order))
+		}
+		for _, cut := range []int{5, len(order) / 2, len(order) - 1} {
+			again := New(st, nil, nil)
+			for _, x := range trials[:cut] {
+				again.Done(x)
+			}
+			if n, ok := again.Next(); !ok || n.Cell.Key() != order[cut].Cell.Key() || n.Block != order[cut].Block {
+				t.Errorf("seed %d: resumed at %s", seed, n.Cell)
+			}
+		}
+	}
+	// Where every trial fails, no load meets it.
+	p := New(st, nil, nil)
+	play(t, p, world{always: func(Next) bool { return true }})
+	if e, _ := p.Ending(0); e.Code != EndFound || !strings.HasPrefix(e.Text, "no load meets the objective") {
+		t.Errorf("all fail: %+v", e)
+	}
+	if step, _ := p.Tuned(0); step.Answer != -1 {
+		t.Errorf("all fail: %+v", step)
 	}
 }

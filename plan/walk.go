@@ -222,7 +222,7 @@ func (p *Plan) closeBlock() {
 // closePass takes the decisions at the end of a pass.
 func (p *Plan) closePass() {
 	pass := p.walk.pass
-	look := p.study.Stop.Fixed <= 0 && p.study.Stop.Tune == 0 && slices.Contains(p.rule.Looks, pass)
+	look := p.study.Stop.Fixed <= 0 && !p.study.Stop.Searches() && slices.Contains(p.rule.Looks, pass)
 	if look {
 		sums, priors := p.summarise(pass)
 		for i := range p.strata {
@@ -246,7 +246,7 @@ func (p *Plan) closePass() {
 	if pass == 1 {
 		p.cut()
 	}
-	if look || pass == 1 && p.study.Stop.Fixed <= 0 && p.study.Stop.Tune == 0 {
+	if look || pass == 1 && p.study.Stop.Fixed <= 0 && !p.study.Stop.Searches() {
 		for i := range p.strata {
 			if p.strata[i].ending == nil {
 				p.choose(i, pass)
@@ -280,7 +280,7 @@ func (p *Plan) open(s *stratumState) []int {
 
 // judge returns why a stratum ends after a pass; code "" if it goes on.
 func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
-	if p.study.Stop.Tune > 0 {
+	if p.study.Stop.Searches() {
 		return p.judgeTuned(s, pass)
 	}
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {

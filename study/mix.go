@@ -38,7 +38,7 @@ func (s *Study) Mixed() (strata []int, weights []float64) {
 // mixOf reads the weights of workloads for which stop.tune looks for one level.
 func (d *draft) mixOf(stop *yaml.Node) {
 	n := find(stop, "mix")
-	if empty(n) {
+	if empty(n) || d.study.Stop.Objective != nil {
 		return
 	}
 	if d.study.Stop.Tune == 0 {

@@ -162,6 +162,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	}
 	d.carry()
 	d.stratumResponses()
+	d.objectiveOf(find(keys["stop"].val, "objective"))
 	d.places(find(keys["stop"].val, "factors"))
 	d.mixOf(keys["stop"].val)
 	d.tablesOf()
@@ -299,7 +300,7 @@ func (d *draft) fraction(n *yaml.Node, what string, lo, hi float64, dst *float64
 
 func (d *draft) stop(n *yaml.Node) {
 	s := &d.study.Stop
-	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune", "factors", "mix")
+	keys := d.keys(n, "stop", "rule", "fixed", "looks", "confidence", "width", "margin", "tune", "factors", "mix", "objective")
 	if p, ok := keys["rule"]; ok {
 		d.adaptive(p, keys)
 	}
@@ -333,9 +334,12 @@ func (d *draft) stop(n *yaml.Node) {
 	if p, ok := keys["tune"]; ok {
 		d.tune(p, keys)
 	}
+	if p, ok := keys["objective"]; ok {
+		d.objective(p, keys)
+	}
 	d.fraction(keys["confidence"].val, "confidence", 0.5, 1, &s.Confidence)
 	d.fraction(keys["margin"].val, "margin", 0, 1, &s.Margin)
-	if _, ok := keys["width"]; !ok && s.Fixed == 0 && s.Tune == 0 && !s.Adaptive {
+	if _, ok := keys["width"]; !ok && s.Fixed == 0 && !s.Searches() && !s.Adaptive {
 		// Wider, and equal things would seldom be called equivalent.
 		s.Width = s.Margin / 2
 	}
@@ -361,7 +365,7 @@ func (d *draft) adaptive(p pair, keys map[string]pair) {
 		d.bad(p.val, "write adaptive, or leave rule out", "%q is not a stopping rule", t)
 		return
 	}
-	for _, k := range []string{"fixed", "width", "tune"} {
+	for _, k := range []string{"fixed", "width", "tune", "objective"} {
 		if q, both := keys[k]; both {
 			d.bad(q.key, "remove "+k+" or rule", "%s has no effect together with rule: adaptive (line %d)", k, p.key.Line)
 		}

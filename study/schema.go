@@ -38,6 +38,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 			{"margin", fraction("Ratios this near to 1 are equivalent. Default: 3%.")},
 			{"tune", pattern("Look for the lowest level of the compared factor that reaches this share of the best, or for the best. Blocks measure only the levels that may be the answer.", `^\s*([0-9.]+\s*%|0?\.[0-9]+|best)\s*$`)},
 			{"factors", &jsonschema.Schema{Description: "With tune: the factors to look for together, the compared one first. Default: the compared factor alone.", Type: "array", MinItems: new(1), MaxItems: new(maxTuned), Items: text("A factor.")}},
+			{"objective", pattern("Look for the highest level of the compared factor, a load, at which this holds. Blocks measure only the loads that may be the answer.", objectivePattern.String())},
 			{"mix", mapOf("With tune: workloads with their weights, which get one level together.", &jsonschema.Schema{Type: "number", ExclusiveMinimum: new(0.0)})},
 		}))},
 		{"budget", section("Bounds of the whole study.", props{

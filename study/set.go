@@ -12,7 +12,7 @@ import (
 // settable are the keys outside factors and workloads that --set reaches.
 func settable() []string {
 	return []string{"seed", "compare", "baseline", "retries", "turns", "timeout", "limits", "sentinel", "calls", "published",
-		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.factors", "stop.mix", "stop.rule",
+		"stop.fixed", "stop.looks", "stop.confidence", "stop.width", "stop.margin", "stop.tune", "stop.factors", "stop.objective", "stop.mix", "stop.rule",
 		"budget.blocks", "budget.time", "collect.use", "collect.rate"}
 }
 
@@ -59,15 +59,17 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		// The two stopping rules exclude each other, and the argument wins.
 		switch key {
 		case "stop.fixed":
-			remove(target, "looks", "width", "tune", "factors", "mix", "rule")
+			remove(target, "looks", "width", "tune", "factors", "mix", "objective", "rule")
 		case "stop.tune":
-			remove(target, "fixed", "looks", "width", "rule")
+			remove(target, "fixed", "looks", "width", "objective", "rule")
+		case "stop.objective":
+			remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "rule")
 		case "stop.rule":
-			remove(target, "fixed", "looks", "width", "tune", "factors", "mix")
+			remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "objective")
 		case "stop.looks":
-			remove(target, "fixed", "tune", "factors", "mix")
+			remove(target, "fixed", "tune", "factors", "mix", "objective")
 		case "stop.width":
-			remove(target, "fixed", "tune", "factors", "mix", "rule")
+			remove(target, "fixed", "tune", "factors", "mix", "objective", "rule")
 		}
 		return ""
 	case key == FactorWorkload:

@@ -201,12 +201,17 @@ type Stop struct {
 	// best itself. The blocks then measure only levels that may be the answer (analyse/tune). 0: no level
 	// is looked for.
 	Tune float64
+	// Objective is what the highest level of the compared factor, a load, is looked for with; nil: none is.
+	Objective *Objective
 	// Factors are those that Tune looks for together, Compare the first of them; nil: Compare alone.
 	Factors []string
 	// Mix has the weights of the workloads, by label, for which Tune looks for one level; nil: each
 	// stratum has a level of its own.
 	Mix map[string]float64
 }
+
+// Searches reports whether the blocks look for a level.
+func (s Stop) Searches() bool { return s.Tune > 0 || s.Objective != nil }
 
 // widest is the largest share of the margin that a width may be without a warning. An interval
 // of half-width w lies within the margin m if the estimate is less than m - w off. Where
@@ -217,7 +222,7 @@ const widest = 2. / 3
 // Wide says that a study mostly stops before it can tell that two things are equal, and what
 // to write; "" if it does not.
 func (s Stop) Wide() string {
-	if s.Fixed > 0 || s.Tune > 0 || s.Adaptive {
+	if s.Fixed > 0 || s.Searches() || s.Adaptive {
 		return ""
 	}
 	return s.WideAt(s.Width)

@@ -15,7 +15,7 @@ const maxTuned = 4
 // tunedOf reads the factors for which stop.tune looks together. One alone is the compared factor, as without them.
 func (d *draft) tunedOf(keys map[string]pair) {
 	n := find(keys["stop"].val, "factors")
-	if empty(n) {
+	if empty(n) || d.study.Stop.Objective != nil {
 		return
 	}
 	s := d.study

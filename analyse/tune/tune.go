@@ -27,6 +27,10 @@ type Level struct {
 	Share  float64 // of the best level's value, in the estimate
 	Lo, Hi float64 // interval of Share, at the goal's confidence
 	Answer float64 // probability that it is the answer
+
+	// Of a load, with an objective; Share to Answer mean nothing then.
+	Met, Missed int // trials after the first
+	Bound       Bound
 }
 
 // Stage is how far the search has come.
@@ -46,6 +50,7 @@ type Step struct {
 	Measure []int   // cells of the next block, rising; none if Found
 	Answer  int     // the most probable answer; -1 before the first block
 	Best    int     // the cell with the highest estimate; -1 before the first block
+	Upper   int     // with an objective: the relevant upper bound; -1: none
 	Sure    float64 // probability that Answer is right, within the margin
 	Levels  []Level
 }

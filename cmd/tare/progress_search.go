@@ -16,11 +16,12 @@ type search struct {
 	stratum int    // of a mix, the first
 	strata  int
 	level   func(index int) string
+	loads   bool // the highest load is looked for
 }
 
 // searchesOf are the searches of a study; nil if it looks for no level.
 func searchesOf(st *study.Study) []search {
-	if st.Stop.Tune == 0 {
+	if !st.Stop.Searches() {
 		return nil
 	}
 	var out []search
@@ -31,7 +32,7 @@ func searchesOf(st *study.Study) []search {
 				return st.LevelOf(i, index)
 			}
 			return st.Compare + " " + st.LevelOf(i, index)
-		}}
+		}, st.Stop.Objective != nil}
 		switch n := slices.Index(mix, i); {
 		case n > 0:
 			continue
@@ -77,6 +78,9 @@ func (p *progress) found(at *plan.Plan, block int) {
 
 // know is what a search knows.
 func (s search) know(step tune.Step) string {
+	if s.loads {
+		return s.bounds(step)
+	}
 	if step.Answer < 0 {
 		return "no trial was good"
 	}
@@ -85,4 +89,23 @@ func (s search) know(step tune.Step) string {
 		return fmt.Sprintf("%s is clear (%.0f %%), and fresh blocks confirm it", s.level(step.Answer), sure)
 	}
 	return fmt.Sprintf("%s is the most probable (%.0f %%), and the next block measures %s", s.level(step.Answer), sure, words.Count(len(step.Measure), "level"))
+}
+
+// bounds is what a search for the highest load knows.
+func (s search) bounds(step tune.Step) string {
+	if step.Stage == tune.Screening {
+		return "no trial was made"
+	}
+	lower, upper := "no load meets the objective so far", "none misses it so far"
+	if step.Answer >= 0 {
+		lower = s.level(step.Answer) + " meets the objective"
+	}
+	if step.Upper >= 0 {
+		upper = s.level(step.Upper) + " misses it"
+	}
+	out := fmt.Sprintf("%s, %s (%.0f %%)", lower, upper, 100*min(step.Sure, 0.99))
+	if step.Stage == tune.Narrowing {
+		out += ", and the next block measures " + words.Count(len(step.Measure), "load")
+	}
+	return out
 }

@@ -22,6 +22,8 @@ type tuneFlags struct {
 	factors []string
 	reach   string
 	mix     string
+	aim     string // the objective
+	width   string
 	budget  time.Duration
 }
 
@@ -31,11 +33,21 @@ func (a *app) tuneVerb() *cobra.Command {
 		Use:   "tune STUDY --factor FACTOR",
 		Short: "Find the level of a factor to set, or of several, with few trials",
 		Args:  exactly(1, "one study file"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.tune(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.aim != "" && cmd.Flags().Changed("reach"):
+				return coded(exitUsage, "--reach is a share of the best, which --objective does not look for; remove one of them")
+			case f.aim == "" && cmd.Flags().Changed("width"):
+				return coded(exitUsage, "--width is of --objective; add that, or remove it")
+			}
+			return a.tune(cmd.Context(), args[0], f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.factors, "factor", nil, "the factor to tune, or FACTOR=level,... with its levels in order (repeatable: several together)")
 	fl.StringVar(&f.reach, "reach", "90%", "share of the best level's value that the level must reach, from 50% on, or best")
+	fl.StringVar(&f.aim, "objective", "", "find the highest load that meets it, such as 'latency_p99<2ms', instead of a share of the best")
+	fl.StringVar(&f.width, "width", "10%", "with --objective and --factor LOAD=low..high: how near each other the bounds are to be (the goal width of MLRsearch)")
 	fl.StringVar(&f.mix, "mix", "", "find one level for several workloads, WORKLOAD=weight,... (default: one for each)")
 	fl.DurationVar(&f.budget, "budget", 0, "the most time to measure; 0 is the study's budget")
 	fl.StringVarP(&f.run.results, "results", "o", "", "results folder (default results/NAME-tune-FACTOR)")
@@ -58,12 +70,23 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 		if name != "" {
 			names = append(names, name)
 		}
+		if given && f.aim != "" {
+			var err error
+			if levels, err = loads(name, levels, f.width); err != nil {
+				return err
+			}
+		}
 		if given {
 			sets = append(sets, name+"="+levels)
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
+	case f.aim != "" && len(names) > 1:
+		return coded(exitUsage, "--objective finds the highest level of one factor, the load; remove a --factor")
+	case f.aim != "" && f.mix != "":
+		return coded(exitUsage, "--mix is for a share of the best; remove it, or --objective")
 	}
 	if f.mix != "" {
 		sets = append(sets, "stop.mix="+f.mix)
@@ -84,13 +107,17 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, "stop.tune="+f.reach, "tables=none")
+	goal := "stop.tune=" + f.reach
+	if f.aim != "" {
+		goal = "stop.objective=" + f.aim
+	}
+	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, goal, "tables=none")
 	for _, name := range names[1:] {
 		if _, err := firstLevel(st, name, sets); err != nil {
 			return err
 		}
 	}
-	if len(names) > 1 || len(st.Stop.Factors) > 0 {
+	if f.aim == "" && (len(names) > 1 || len(st.Stop.Factors) > 0) {
 		f.run.sets = append(f.run.sets, "stop.factors="+strings.Join(names, ","))
 	}
 	if f.budget > 0 {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,6 +144,104 @@ calls: off
 		if code := execute(t.Context(), &o, &e, append([]string{"tune", file, "--on", "model", "--results", filepath.Join(dir, "bad")}, strings.Fields(args)...)); code == exitOK || !strings.Contains(e.String(), want) {
 			t.Errorf("%s: exit %d, %s, want %q", args, code, e.String(), want)
 		}
+	}
+}
+
+// TestTuneObjective: on the model, the highest rate at which the tail of the latency is short is found between two bounds, in few
+// trials; a study file asks for the same; what cannot be meant is refused.
+func TestTuneObjective(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	const text = `study: s
+compare: rate
+factors:
+  sandbox: [vm]
+workloads:
+  ask: {kind: net, mode: rr, connections: 4, rate: [2000, 4000], warmup: 100ms, duration: 300ms}
+sentinel: off
+calls: off
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"tune", file, "--factor", "rate=2000..512000", "--width", "20%", "--objective", "latency_p99<1ms", "--on", "model", "--results", filepath.Join(dir, "r")}
+	run := func(more ...string) (out, errs string) {
+		t.Helper()
+		var o, e bytes.Buffer
+		if code := execute(t.Context(), &o, &e, append(slices.Clone(args), more...)); code != exitOK {
+			t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
+		}
+		return o.String(), e.String()
+	}
+	out, errs := run("--json")
+	var got struct {
+		Tuned []struct {
+			Answer, Upper, Stage, Objective string
+			Trials, Whole                   int
+			Sure                            float64
+			Throughput                      float64 `json:"conditional_throughput"`
+			Levels                          []struct{ Level, Bound string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Tuned) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	x := got.Tuned[0]
+	lower, err := strconv.ParseFloat(x.Answer, 64)
+	upper, err2 := strconv.ParseFloat(x.Upper, 64)
+	if err != nil || err2 != nil || x.Stage != "found" || x.Sure < 0.95 || x.Objective != "latency_p99<1ms" || upper <= lower || upper > 1.2*lower*1.001 || 4*x.Trials > x.Whole {
+		t.Errorf("%+v", x)
+	}
+	if x.Throughput < 0.9*lower || x.Throughput > 1.1*lower {
+		t.Errorf("conditional throughput %v at %v", x.Throughput, lower)
+	}
+	for _, l := range x.Levels {
+		if l.Level == x.Answer && l.Bound != "lower bound" || l.Level == x.Upper && l.Bound != "upper bound" {
+			t.Errorf("%+v", l)
+		}
+	}
+	if !strings.Contains(errs, "after block 1, rate ") || !strings.Contains(errs, " meets the objective, rate ") {
+		t.Errorf("progress:\n%s", errs)
+	}
+	out, _ = run()
+	for _, says := range []string{"The highest rate that meets latency_p99<1ms is " + x.Answer, x.Upper + " does not meet it", "Conditional Throughput", "lower bound", "upper bound"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("the output does not say %q:\n%s", says, out)
+		}
+	}
+	inFile := strings.Replace(text, "rate: [2000, 4000]", "rate: [2000, 20000, 200000, 1000000]", 1) + "stop: {objective: latency_p99<1ms}\n"
+	if err := os.WriteFile(file, []byte(inFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var o, e bytes.Buffer
+	own := filepath.Join(dir, "own")
+	if code := execute(t.Context(), &o, &e, []string{"run", file, "--on", "model", "--results", own}); code != exitOK || !strings.Contains(o.String(), "that meets latency_p99<1ms is ") {
+		t.Errorf("exit %d: %s%s", code, o.String(), e.String())
+	}
+	for more, want := range map[string]string{
+		"--reach best":              "--reach is a share of the best",
+		"--mix ask=1":               "--mix is for a share of the best",
+		"--factor sandbox":          "--objective finds the highest level of one factor",
+		"--width 0.5%":              `the width "0.5%" is not between 1% and 100%`,
+		"--objective latency_p98<1": `has no response "latency_p98"`,
+		"--objective latency_p99<1": `"1" is not a time`,
+	} {
+		o.Reset()
+		e.Reset()
+		if code := execute(t.Context(), &o, &e, append(slices.Clone(args), strings.Fields(more+" --fresh")...)); code == exitOK || !strings.Contains(e.String(), want) {
+			t.Errorf("%s: exit %d, %s, want %q", more, code, e.String(), want)
+		}
+	}
+	for span, want := range map[string]string{"5..1": "is no range of loads", "0..5": "is no range of loads", "a..5": "is no range of loads", "1..NaN": "is no range of loads"} {
+		if _, err := loads("rate", span, "10%"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", span, err)
+		}
+	}
+	if got, err := loads("rate", "500..1000", "30%"); err != nil || got != "500,630,793.7,1000" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := loads("rate", "5,6", "30%"); err != nil || got != "5,6" {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

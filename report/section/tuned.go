@@ -19,11 +19,15 @@ func Tuned(r *analyse.Result) *Section {
 	fixed := fixedLevels(r)
 	for i := range r.Tuned {
 		t := &r.Tuned[i]
-		if i == 0 {
+		if i == 0 && t.Objective == "" {
 			s.About = fmt.Sprintf("share of the best level's value, with %g %% intervals", 100*r.Confidence)
 		}
 		s.Head(tunedHead(r, t, fixed))
 		s.Text(tunedAnswer(t, r.Margin))
+		if t.Objective != "" {
+			loadTable(s, t)
+			continue
+		}
 		tunedTable(s, t)
 		if len(t.Mix) > 0 {
 			s.Table(tunedMix(r, t, fixed))
@@ -31,6 +35,11 @@ func Tuned(r *analyse.Result) *Section {
 		if e := (Entry{Head: "Set " + settings(t, " to "), Patches: t.Patches}); len(t.Patches) > 0 {
 			s.Blocks = append(s.Blocks, Block{Entry: &e})
 		}
+	}
+	if r.Tuned[0].Objective != "" {
+		s.Title = "The highest load"
+		loadNotes(s)
+		return s
 	}
 	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
 	if slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return len(t.Factors) > 0 }) {
@@ -126,6 +135,9 @@ func tunedAnswers(r *analyse.Result) *Section {
 
 // tunedAnswer is the answer in words, or how far the search is.
 func tunedAnswer(t *analyse.Tuned, margin float64) string {
+	if t.Objective != "" {
+		return loadAnswer(t)
+	}
 	goal := fmt.Sprintf("the lowest within %g %% of the best", 100*margin)
 	if t.Reach < 1 {
 		goal = fmt.Sprintf("the lowest that reaches %g %% of the best", 100*t.Reach)

@@ -1,0 +1,145 @@
+package study
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+	"tare/record"
+)
+
+// Objective is what a trial must show: a response below a limit, or above it.
+type Objective struct {
+	Response string
+	Above    bool
+	Limit    float64 // in the response's unit
+	Text     string  // as written, without spaces
+}
+
+// Met reports whether a trial with this value of the response meets the objective.
+func (o *Objective) Met(value float64) bool {
+	if o.Above {
+		return value > o.Limit
+	}
+	return value < o.Limit
+}
+
+var objectivePattern = regexp.MustCompile(`^\s*([a-z][a-z0-9_.-]*)\s*([<>])\s*(\S+)\s*$`)
+
+// objective reads what is asked of a load. What the limit means is known with the responses.
+func (d *draft) objective(p pair, keys map[string]pair) {
+	s := &d.study.Stop
+	for _, k := range []string{"fixed", "looks", "width", "tune", "mix", "factors"} {
+		if q, both := keys[k]; both {
+			d.bad(q.key, "remove "+k+" or objective", "%s has no effect together with objective (line %d)", k, p.key.Line)
+		}
+	}
+	s.Fixed, s.Looks, s.Width, s.Tune = 0, nil, 0, 0
+	t, ok := d.text(p.val, "objective")
+	if !ok {
+		return
+	}
+	m := objectivePattern.FindStringSubmatch(t)
+	if m == nil {
+		d.bad(p.val, "write a response, < or >, and a limit: latency_p99<2ms", "objective %q is not possible", t)
+		return
+	}
+	s.Objective = &Objective{Response: m[1], Above: m[2] == ">", Text: m[1] + m[2] + m[3]}
+}
+
+// objectiveOf makes the objective's response the first of each stratum, by which the plan decides, and reads the limit in its
+// unit. The levels of the compared factor must be loads, and rise.
+func (d *draft) objectiveOf(n *yaml.Node) {
+	o := d.study.Stop.Objective
+	if o == nil {
+		return
+	}
+	for i := range d.study.Strata {
+		s := &d.study.Strata[i]
+		w := d.loads[s.Workload]
+		at := slices.Index(s.Responses, o.Response)
+		if at < 0 {
+			d.bad(n, param.Suggest(o.Response, s.Responses), "%s has no response %q", s.Shared, o.Response)
+			return
+		}
+		s.Responses = append([]string{o.Response}, slices.Delete(slices.Clone(s.Responses), at, at+1)...)
+		s.Better = d.better(w, s)
+		if !d.limitOf(n, w, s) || !d.rising(n, s) {
+			return
+		}
+	}
+}
+
+// limitOf reads the limit in the unit that the response has in a stratum.
+func (d *draft) limitOf(n *yaml.Node, w *load, s *Stratum) bool {
+	o := d.study.Stop.Objective
+	v, err := w.values(d.study, s.Shared)
+	if err != nil {
+		return true // said where the values are checked
+	}
+	var unit record.Unit
+	for _, r := range w.info.responsesIn(v, s.Cells...) {
+		if r.Name == o.Response {
+			unit = r.Unit
+		}
+	}
+	text := o.Text[len(o.Response)+1:]
+	limit, err := limitIn(unit, text)
+	if err != nil {
+		d.refuse(n, "objective: ", err, "write another limit")
+		return false
+	}
+	o.Limit = limit
+	return true
+}
+
+// limitIn reads a limit in a unit: a time, a size, a rate, or a number.
+func limitIn(unit record.Unit, text string) (float64, error) {
+	switch unit {
+	case record.Second:
+		t, err := param.ParseDuration(text)
+		return t.Seconds(), err
+	case record.Byte:
+		n, err := param.ParseSize(text)
+		return float64(n), err
+	case record.BytesPerSecond:
+		n, err := param.ParseRate(text)
+		return float64(n), err
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number; write one, such as 1000", text)
+	}
+	return v, nil
+}
+
+// rising refuses levels that are not loads in rising order.
+func (d *draft) rising(n *yaml.Node, s *Stratum) bool {
+	last := 0.0
+	for _, c := range s.Cells {
+		level, _ := c.Get(d.study.Compare)
+		load, err := strconv.ParseFloat(level, 64)
+		if err != nil || !(load > last) {
+			d.bad(n, "compare the load, with rising levels: compare: rate, and rate: [1000, 2000, 4000]", "the levels of %s are no loads in rising order: %s", d.study.Compare, strings.Join(d.factors[d.compare].levels, ", "))
+			return false
+		}
+		last = load
+	}
+	return true
+}
+
+// Loads are the levels of a stratum, where the study has an objective.
+func (s *Study) Loads(stratum int) []float64 {
+	var out []float64
+	for _, c := range s.Strata[stratum].Cells {
+		level, _ := c.Get(s.Compare)
+		load, _ := strconv.ParseFloat(level, 64) // checked when the study was read
+		out = append(out, load)
+	}
+	return out
+}

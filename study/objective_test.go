@@ -1,0 +1,68 @@
+package study
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestObjective: an objective names a response and a limit in its unit; the response then is the first, whose direction the
+// stratum has; the levels of the compared factor are loads. Other rules exclude it, and an argument replaces them.
+func TestObjective(t *testing.T) {
+	const head = "study: s\ncompare: rate\nfactors: {sandbox: [vm]}\nworkloads:\n  a: {kind: net, mode: rr, rate: [500, 1000, 2000]}\n"
+	for _, c := range []struct {
+		stop  string
+		sets  []string
+		want  Objective
+		loads int
+	}{
+		{"stop: {objective: latency_p50<2ms}\n", nil, Objective{"latency_p50", false, 0.002, "latency_p50<2ms"}, 3},
+		{"stop: {objective: ' rate > 1500 '}\n", nil, Objective{"rate", true, 1500, "rate>1500"}, 3},
+		{"stop: {tune: best, mix: {a: 1}}\n", []string{"stop.objective=latency<1500us", "rate=100,200,400,800"}, Objective{"latency", false, 0.0015, "latency<1500us"}, 4},
+		{"stop: {rule: adaptive}\n", []string{"stop.objective=latency<1s"}, Objective{"latency", false, 1, "latency<1s"}, 3},
+	} {
+		s, err := Parse("t.yaml", []byte(head+c.stop), testCatalogue(), c.sets)
+		if err != nil {
+			t.Errorf("%q %v: %v", c.stop, c.sets, err)
+			continue
+		}
+		if o := s.Stop.Objective; o == nil || *o != c.want || !s.Stop.Searches() || s.Stop.Tune != 0 {
+			t.Errorf("%q %v: %+v", c.stop, c.sets, o)
+		}
+		if w := s.WorkloadOf(0); w.Responses[0] != c.want.Response || len(w.Responses) != 3 || len(s.Loads(0)) != c.loads {
+			t.Errorf("%q %v: responses %v, loads %v", c.stop, c.sets, w.Responses, s.Loads(0))
+		}
+		if better := string(s.Strata[0].Better); (better == "higher") != c.want.Above {
+			t.Errorf("%q %v: better is %s", c.stop, c.sets, better)
+		}
+	}
+	if s, err := Parse("t.yaml", []byte(head+"stop: {objective: latency<1s}\n"), testCatalogue(), []string{"stop.fixed=3"}); err != nil || s.Stop.Objective != nil || s.Stop.Fixed != 3 {
+		t.Errorf("replaced by fixed: %v", err)
+	}
+	if o := (Objective{Limit: 2}); !o.Met(1) || o.Met(2) || o.Met(3) {
+		t.Error("below the limit")
+	}
+	if o := (Objective{Limit: 2, Above: true}); o.Met(1) || o.Met(2) || !o.Met(3) {
+		t.Error("above the limit")
+	}
+	for text, want := range map[string]string{
+		"stop: {objective: latency}\n":                  `t.yaml:6:19: objective "latency" is not possible; write a response, < or >, and a limit: latency_p99<2ms`,
+		"stop: {objective: latency<2ms, tune: best}\n":  `t.yaml:6:32: tune has no effect together with objective (line 6); remove tune or objective`,
+		"stop: {objective: latency<2ms, mix: {a: 1}}\n": `t.yaml:6:32: mix has no effect together with objective (line 6); remove mix or objective`,
+		"stop: {objective: latency_p5<2ms}\n":           `t.yaml:6:19: workload=a,sandbox=vm has no response "latency_p5"`,
+		"stop: {objective: latency<2}\n":                `t.yaml:6:19: objective: "2" is not a time`,
+		"stop: {objective: rate>much}\n":                `t.yaml:6:19: objective: "much" is not a number; write one, such as 1000`,
+	} {
+		if _, err := Parse("t.yaml", []byte(head+text), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for rates, want := range map[string]string{
+		"[500, 2000, 1000]": `t.yaml:6:19: the levels of rate are no loads in rising order: 500, 2000, 1000; compare the load`,
+		"[0, 1000]":         `the levels of rate are no loads in rising order`,
+	} {
+		text := strings.Replace(head, "[500, 1000, 2000]", rates, 1) + "stop: {objective: latency<2ms}\n"
+		if _, err := Parse("t.yaml", []byte(text), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", rates, err, want)
+		}
+	}
+}
