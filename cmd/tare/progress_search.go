@@ -16,7 +16,8 @@ type search struct {
 	stratum int    // of a mix, the first
 	strata  int
 	level   func(index int) string
-	loads   bool // the highest load is looked for
+	loads   bool   // the highest load is looked for
+	unit    string // what a block measures some of
 }
 
 // searchesOf are the searches of a study; nil if it looks for no level.
@@ -32,7 +33,10 @@ func searchesOf(st *study.Study) []search {
 				return st.LevelOf(i, index)
 			}
 			return st.Compare + " " + st.LevelOf(i, index)
-		}, st.Stop.Objective != nil}
+		}, st.Stop.Objective != nil, "level"}
+		if len(st.Stop.Factors) > 0 {
+			s.unit = "combination"
+		}
 		switch n := slices.Index(mix, i); {
 		case n > 0:
 			continue
@@ -88,7 +92,7 @@ func (s search) know(step tune.Step) string {
 	if step.Stage != tune.Narrowing {
 		return fmt.Sprintf("%s is clear (%.0f %%), and fresh blocks confirm it", s.level(step.Answer), sure)
 	}
-	return fmt.Sprintf("%s is the most probable (%.0f %%), and the next block measures %s", s.level(step.Answer), sure, words.Count(len(step.Measure), "level"))
+	return fmt.Sprintf("%s is the most probable (%.0f %%), and the next block measures %s", s.level(step.Answer), sure, words.Count(len(step.Measure), s.unit))
 }
 
 // bounds is what a search for the highest load knows.

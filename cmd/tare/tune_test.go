@@ -110,7 +110,7 @@ calls: off
 	if x.Stage != "found" || x.Sure < 0.95 || len(x.Factors) != 2 || vcpus == "" || cores == "" || 4*x.Trials > x.Whole || len(x.Patches) == 0 {
 		t.Errorf("%+v", x)
 	}
-	if !strings.Contains(errs, "after block 1, default_vcpus=") {
+	if !strings.Contains(errs, "after block 1, default_vcpus=") || !strings.Contains(errs, " combinations; ") {
 		t.Errorf("progress names no combination:\n%s", errs)
 	}
 	out, _ = run("tune", file, "--factor", "default_vcpus", "--factor", "cpu-limit", "--on", "model")
@@ -204,7 +204,7 @@ calls: off
 		t.Errorf("progress:\n%s", errs)
 	}
 	out, _ = run()
-	for _, says := range []string{"The highest rate that meets latency_p99<1ms is " + x.Answer, x.Upper + " does not meet it", "Conditional Throughput", "lower bound", "upper bound"} {
+	for _, says := range []string{"The highest rate that meets latency_p99<1ms is " + x.Answer, x.Upper + " does not meet it", "Conditional Throughput: ", " k/s.", "lower bound", "upper bound"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("the output does not say %q:\n%s", says, out)
 		}

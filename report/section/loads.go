@@ -5,6 +5,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/tune"
+	"tare/record"
 	"tare/report/words"
 )
 
@@ -38,7 +39,7 @@ func loadAnswer(t *analyse.Tuned) string {
 	}
 	out += " Confidence: " + sure + "."
 	if t.Throughput > 0 {
-		out += fmt.Sprintf(" Conditional Throughput: %.4g answers a second.", t.Throughput)
+		out += " Conditional Throughput: " + words.Value(t.Throughput, record.PerSecond) + "."
 	}
 	if saved := t.Whole - t.Trials; saved > 0 {
 		out += fmt.Sprintf(" That took %s; as many blocks with every load take %d.", words.Count(t.Trials, "trial"), t.Whole)
