@@ -181,7 +181,7 @@ const unpriced = "the price of a system call was not measured"
 // unpriced reports whether system calls may cost more than in the baseline, and nobody knows by how much. In a guest
 // they do not, nor if the baseline's sandbox intercepts them as well.
 func (v *verdict) unpriced(f *facts) bool {
-	return math.IsNaN(v.weights[Interception]) && !f.inGuest() && !(f.own.has(fHelperCPU) && f.base.has(fHelperCPU))
+	return math.IsNaN(v.weights[Interception]) && !f.inGuest() && (!f.own.has(fHelperCPU) || !f.base.has(fHelperCPU))
 }
 
 // unseen looks at time in which nothing was busy before it is called a path or a
