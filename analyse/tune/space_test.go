@@ -84,7 +84,7 @@ func findsSeveral(t *testing.T, g Goal) {
 		at, shares := s.cells()
 		grid := Grid{At: at, Closed: make([]bool, len(at))}
 		badHere, trialsHere, foundHere := 0, 0, 0
-		for seed := range uint64(tunes) { //nolint:gosec // small
+		for seed := range uint64(tunes) {
 			step, n := find(rand.New(rand.NewPCG(seed, 7)), shares, grid, g, []float64{0.01, 0.03, 0.06}[seed%3], 0.02, 32)
 			below := shares[step.Answer] < g.share()-0.03
 			if below {

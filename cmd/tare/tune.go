@@ -62,18 +62,17 @@ func (a *app) tuneVerb() *cobra.Command {
 	return cmd
 }
 
-func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
-	sets := slices.Clone(f.run.sets)
-	var names []string
+// asked are the factors to tune, and the overrides of the study that the flags stand for.
+func (f *tuneFlags) asked() (names, sets []string, err error) {
+	sets = slices.Clone(f.run.sets)
 	for _, factor := range f.factors {
 		name, levels, given := strings.Cut(factor, "=")
 		if name != "" {
 			names = append(names, name)
 		}
 		if given && f.aim != "" {
-			var err error
 			if levels, err = loads(name, levels, f.width); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
 		if given {
@@ -82,17 +81,25 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	switch {
 	case len(names) == 0:
-		return coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
+		return nil, nil, coded(exitUsage, "tune needs the factor: write --factor io_threads, or another factor of the study")
 	case f.aim != "" && len(names) > 1:
-		return coded(exitUsage, "--objective finds the highest level of one factor, the load; remove a --factor")
+		return nil, nil, coded(exitUsage, "--objective finds the highest level of one factor, the load; remove a --factor")
 	case f.aim != "" && f.mix != "":
-		return coded(exitUsage, "--mix is for a share of the best; remove it, or --objective")
+		return nil, nil, coded(exitUsage, "--mix is for a share of the best; remove it, or --objective")
 	}
 	if f.mix != "" {
 		sets = append(sets, "stop.mix="+f.mix)
 		if !slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, study.FactorWorkload+"=") }) {
 			sets = append(sets, study.FactorWorkload+"="+strings.Join(mixed(f.mix), ","))
 		}
+	}
+	return names, sets, nil
+}
+
+func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
+	names, sets, err := f.asked()
+	if err != nil {
+		return err
 	}
 	where, leave, err := a.siteOn(ctx, f.run.on, f.run.host, f.run.data, f.run.cluster)
 	if err != nil {
