@@ -100,8 +100,13 @@ func (a *Agent) Run(ctx context.Context, c sandbox.Command) (sandbox.Exit, error
 	return exit, nil
 }
 
-// Hangup closes the agent's input, which asks it to end everything.
-func (a *Agent) Hangup() { _ = a.stdin.Close() }
+// Hangup closes the agent's input, which asks it to end everything. A command under way ends with an error.
+func (a *Agent) Hangup() {
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	_ = a.stdin.Close()
+}
 
 // Close kills the process and waits for it until ctx ends. It is idempotent.
 func (a *Agent) Close(ctx context.Context) error {
