@@ -17,7 +17,7 @@
 #
 # The time limit finds a test that hangs. It is several times what the slowest package takes on an
 # idle host with two cores, because a host at load 6 is that much slower.
-alone='^(TestCauseFsync|TestCausePageCache|TestCauseIOLimit|TestCauseOfMachines|TestRelieved|TestRelievedHost|TestPlantedQuota)$'
+alone='^(TestCausePageCache|TestCauseOfMachines|TestRelieved|TestRelievedIOLimit|TestRelievedHost|TestPlantedQuota)$'
 sum=$1
 
 # tests runs the tests of the packages, with more flags of go test.
