@@ -61,7 +61,7 @@ workloads:
 baseline: "2"
 factors: {sandbox: [vm], default_vcpus: [1, 2], default_memory: [256]}
 workloads:
-  many: {kind: cpu, threads: 2, max-prime: 2000, duration: 700ms, warmup: 200ms, responses: [events]}`,
+  many: {kind: cpu, threads: 2, max-prime: 2000, duration: 1s, warmup: 1s, responses: [events]}`,
 		wants: []wanted{{levels: map[string]string{"default_vcpus": "1"}, cause: cause.Guest}}},
 	// Writes that wait until the disk has them, in a file system in a file, beside writes past the page cache.
 	{cause: cause.Fsync, least: 1.5, study: `compare: fsync
