@@ -41,6 +41,7 @@ require (
 	k8s.io/client-go v0.34.4
 	kubevirt.io/api v1.6.0
 	modernc.org/sqlite v1.58.0
+	mvdan.cc/sh/v3 v3.14.1
 	sigs.k8s.io/yaml v1.6.0
 )
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/kballard/go-shellquote"
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -46,48 +48,42 @@ func serverLabel(text string, shell bool) string {
 	return label(words)
 }
 
-// commandsOf cuts a shell's text where a command ends, but for pipes.
-func commandsOf(text string) []string {
-	var out []string
-	quote, from := byte(0), 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\' && quote != '\'':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'', c == '"':
-			quote = c
-		case c == ';', c == '\n':
-			out, from = append(out, text[from:i]), i+1
-		case (c == '&' || c == '|') && strings.HasPrefix(text[i+1:], string(c)):
-			out = append(out, text[from:i])
-			i++
-			from = i + 1
-		}
-	}
-	return append(out, text[from:])
-}
-
-// lastCommand is the last command of a shell's text that can be a server: the words up to a pipe.
+// lastCommand is the last command of a shell's text that can be a server; of a pipe, its first part can.
 func lastCommand(text string) []string {
-	for _, c := range slices.Backward(commandsOf(strings.ReplaceAll(text, "\\\n", " "))) {
-		words := strings.Fields(c)
-		if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "|") || w == "&" }); i >= 0 {
-			words = words[:i]
-		}
-		if own := unwrapped(words); len(own) > 0 && !slices.Contains(helpers(), own[0]) {
-			return words
-		}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+	if err != nil { // only its own shell understands it
+		return strings.Fields(text)
 	}
-	return nil
+	var last []string
+	var visit func(syntax.Node) bool
+	visit = func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			return false
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe {
+				syntax.Walk(n.X, visit)
+				return false
+			}
+		case *syntax.CallExpr:
+			var words []string
+			for _, w := range n.Args {
+				word, _ := expand.Literal(nil, w) // a command within it has no word
+				words = append(words, word)
+			}
+			if own := unwrapped(words); len(own) > 0 && own[0] != "" && !slices.Contains(helpers(), own[0]) {
+				last = words
+			}
+		}
+		return true
+	}
+	syntax.Walk(file, visit)
+	return last
 }
 
 // helpers are what a shell's text has beside a server.
 func helpers() []string {
-	return strings.Fields("wait cd export set trap exit true : echo printf sleep mkdir rm cp mv chown chmod ln cat touch umask ulimit done fi } )")
+	return strings.Fields("wait cd export set trap exit true : echo printf sleep mkdir rm cp mv chown chmod ln cat touch umask ulimit")
 }
 
 // unwrapped leaves out the variables that are set for a command, and programs that only start another.
@@ -96,7 +92,7 @@ func unwrapped(words []string) []string {
 		switch w := words[0]; {
 		case variable.MatchString(w):
 			words = words[1:]
-		case slices.Contains([]string{"exec", "env", "nohup", "setsid", "{", "(", "then", "do", "else"}, w):
+		case slices.Contains([]string{"exec", "env", "nohup", "setsid"}, w):
 			words = options(words[1:], nil)
 		case filepath.Base(w) == "setpriv":
 			words = options(words[1:], strings.Fields("--reuid --regid --ruid --euid --rgid --egid --groups --inh-caps --ambient-caps --bounding-set --securebits --selinux-label --apparmor-profile --pdeathsig"))
