@@ -51,14 +51,20 @@ sentinel: off
 // a small host is full of them, and says so.
 const otherLoad = 0.4
 
-func (m *madeCause) run(t *testing.T) {
+// realCauses skips a test that makes causes in real sandboxes where it cannot run.
+func realCauses(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: control groups and namespaces")
 	}
 	if testing.Short() {
-		t.Skip("runs real sandboxes for some seconds")
+		t.Skip("-short: it runs real sandboxes for some seconds or minutes")
 	}
+}
+
+func (m *madeCause) run(t *testing.T) {
+	t.Helper()
+	realCauses(t)
 	if m.before != nil {
 		m.before(t)
 	}

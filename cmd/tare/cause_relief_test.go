@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -89,12 +88,7 @@ calls: on`,
 // TestRelieved makes causes on purpose in real sandboxes, and wants them named. It has each
 // relieved by `tare advise --verify`, and wants the improvement to be seen.
 func TestRelieved(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: control groups and namespaces")
-	}
-	if testing.Short() {
-		t.Skip("runs real sandboxes for a minute")
-	}
+	realCauses(t)
 	for _, c := range reliefs {
 		t.Run(string(c.cause), func(t *testing.T) {
 			if c.needs != nil {
@@ -198,12 +192,7 @@ func usualOthers(t *testing.T, results string) float64 {
 // TestRelievedIOLimit: a container whose control group may read 100 times a second does more once
 // it may read as it likes. No factor of a study sets that limit, so the test does.
 func TestRelievedIOLimit(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: control groups")
-	}
-	if testing.Short() {
-		t.Skip("runs real sandboxes for some seconds")
-	}
+	realCauses(t)
 	m := madeCause{study: `baseline: process
 factors: {sandbox: [process, runc]}
 workloads:
@@ -235,12 +224,7 @@ workloads:
 // cause. No setting relieves that, so the test ends the programs that contend for the processors.
 // The same cell then does more work.
 func TestRelievedHost(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: control groups and namespaces")
-	}
-	if testing.Short() {
-		t.Skip("runs real sandboxes for some seconds")
-	}
+	realCauses(t)
 	m := madeCause{study: `compare: sandbox
 baseline: process
 factors: {sandbox: [process, runc]}
