@@ -146,8 +146,8 @@ const achieved = "rate"
 // of the exceed ratio, half; of an even number, the lower of the middle two. 0 stands for none.
 func (a *analysis) throughput(cell record.Cell) float64 {
 	var rates []float64
-	for _, t := range a.trials {
-		if v, ok := t.Sample(achieved); ok && t.Status == record.OK && t.Cell.Key() == cell.Key() && a.plan.Counts(t) {
+	for _, t := range a.counting[cell.Key()] {
+		if v, ok := t.Sample(achieved); ok {
 			rates = append(rates, v)
 		}
 	}

@@ -181,7 +181,7 @@ type Spec struct {
 	Network Network  // where the sandbox sits on the study's bridge
 }
 
-// RunOptions are of the tmpfs at /run that Spec.OwnRun asks for. Process IDs, locks and sockets need little.
+// RunOptions are the mount options of the tmpfs at /run (Spec.OwnRun). Files of process IDs, locks and sockets need little memory.
 const RunOptions = "mode=755,size=65536k"
 
 // OwnRun reports whether the sandbox has an empty, writable /run in memory, as a machine that has just

@@ -125,7 +125,7 @@ func (d *draft) rising(n *yaml.Node, s *Stratum) bool {
 		level, _ := c.Get(d.study.Compare)
 		load, err := strconv.ParseFloat(level, 64)
 		if err != nil || !(load > last) {
-			d.bad(n, "compare the load, with rising levels: compare: rate, and rate: [1000, 2000, 4000]", "the levels of %s are no loads in rising order: %s", d.study.Compare, strings.Join(d.factors[d.compare].levels, ", "))
+			d.bad(n, "compare the load, with rising levels: compare: rate, and rate: [1000, 2000, 4000]", "the levels of %s are not loads in rising order: %s", d.study.Compare, strings.Join(d.factors[d.compare].levels, ", "))
 			return false
 		}
 		last = load

@@ -57,8 +57,8 @@ func TestObjective(t *testing.T) {
 		}
 	}
 	for rates, want := range map[string]string{
-		"[500, 2000, 1000]": `t.yaml:6:19: the levels of rate are no loads in rising order: 500, 2000, 1000; compare the load`,
-		"[0, 1000]":         `the levels of rate are no loads in rising order`,
+		"[500, 2000, 1000]": `t.yaml:6:19: the levels of rate are not loads in rising order: 500, 2000, 1000; compare the load`,
+		"[0, 1000]":         `the levels of rate are not loads in rising order`,
 	} {
 		text := strings.Replace(head, "[500, 1000, 2000]", rates, 1) + "stop: {objective: latency<2ms}\n"
 		if _, err := Parse("t.yaml", []byte(text), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), want) {

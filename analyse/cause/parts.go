@@ -36,7 +36,7 @@ func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict 
 	case best == None || total == 1 && share < 0.25:
 		return v.none(all, f)
 	case (best == Path || best == Saturation) && f.own.has(fHelperCPU) && v.unpriced(f) && !f.mixed && math.Log(f.tookInAll()) > 0.5*math.Log(f.slower()):
-		// Who waits for a thread that the calls keep busy has nothing busy of his own.
+		// While an operation waits for a thread that such calls keep busy, nothing of its own is busy.
 		return v.untold(fmt.Sprintf("the same work takes %.3g times the processor time, and %s", f.tookInAll(), unpriced), Interception, best)
 	case next != None && parts[next] > near*parts[best]:
 		if best == Path && next == Saturation || best == Saturation && next == Path {

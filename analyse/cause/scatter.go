@@ -70,7 +70,7 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 	}
 	because := fmt.Sprintf("the trials scatter: a cost of %.0f %% may hide in it", 100*math.Expm1(max(0, d.worse)+d.open))
 	if f.costs && d.worse > d.open {
-		because = "the baseline fills it as much, and costs less"
+		because = "this resource is as full in the baseline, so it does not explain the cost alone"
 	}
 	switch {
 	case v.cause == None || v.cause == Depth: // nothing that costs

@@ -2,8 +2,8 @@ package tune
 
 import "slices"
 
-// nearBest is a distance in logarithms. If a neighbour of the best is no farther below it, a better
-// cell may lie between the two.
+// nearBest is a difference of logarithms. If a neighbour of the best cell is below it by no more than that, a
+// better cell may lie between the two.
 const nearBest = 0.25
 
 // explored is how many blocks look in two factors at once. Where many cells are equal, the best is another one after

@@ -157,8 +157,9 @@ func newSeeker(trials [][]Trial, loads []float64, closed []bool, o Objective) *s
 	return s
 }
 
-// whole reports whether a load has the trials of the Goal Duration Sum, or can have no more, or is none. A classification is
-// certain sooner, but to end there would be to end by luck: at a load where half of the trials miss the objective, five in a row are not rare.
+// whole reports whether a load has the trials of the Goal Duration Sum, or can have no more; also for no load, -1. A load is
+// often classified sooner. But a search that ended there would end by luck: where half of the trials miss the objective, five
+// misses in a row are not rare.
 func (s *seeker) whole(i int, o Objective) bool {
 	return i < 0 || s.closed[i] || s.of[i].met+s.of[i].missed >= o.Trials
 }
@@ -192,8 +193,8 @@ func (s *seeker) doubling() []int {
 	return slices.Compact(out)
 }
 
-// middle is the load nearest to the middle of two others, in logarithms, that can be measured and was not; -1: there is none.
-// Without one of the two it is nearest to that end of the range, whose trial gave no value.
+// middle is the load between two others, not measured yet, that is nearest to their middle in logarithms; -1 if there is none.
+// If lower or upper is missing, it is the load nearest to that end of the range: the trial at the end itself gave no value.
 func (s *seeker) middle(lower, upper int) int {
 	last := len(s.loads) - 1
 	from, to := s.loads[max(lower, 0)], s.loads[last]

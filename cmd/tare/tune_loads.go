@@ -25,7 +25,7 @@ func loads(factor, levels, width string) (string, error) {
 	from, err := strconv.ParseFloat(low, 64)
 	to, err2 := strconv.ParseFloat(high, 64)
 	if inside := from > 0 && to > from && to <= maxLoad; err != nil || err2 != nil || !inside { // false for a NaN
-		return "", wrong(fmt.Sprintf("%q is no range of loads", levels))
+		return "", wrong(fmt.Sprintf("%q is not a range of loads", levels))
 	}
 	percent, isPercent := strings.CutSuffix(strings.TrimSpace(width), "%")
 	step, err := strconv.ParseFloat(percent, 64)

@@ -232,7 +232,7 @@ calls: off
 			t.Errorf("%s: exit %d, %s, want %q", more, code, e.String(), want)
 		}
 	}
-	for span, want := range map[string]string{"5..1": "is no range of loads", "0..5": "is no range of loads", "a..5": "is no range of loads", "1..NaN": "is no range of loads"} {
+	for span, want := range map[string]string{"5..1": "is not a range of loads", "0..5": "is not a range of loads", "a..5": "is not a range of loads", "1..NaN": "is not a range of loads"} {
 		if _, err := loads("rate", span, "10%"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", span, err)
 		}

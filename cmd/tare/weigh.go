@@ -283,7 +283,7 @@ func flagOf(how string, f weighFlags) string {
 func printed(said string) string {
 	switch {
 	case said == "":
-		return " nothing to standard output; 2>&1 with --shell has standard error there, too"
+		return " nothing to standard output; with --shell and 2>&1, standard error counts too"
 	case strings.Contains(said, "\n"):
 		return ":\n" + said
 	}

@@ -29,7 +29,7 @@ func loadAnswer(t *analyse.Tuned) string {
 	case t.Answer == "":
 		out = fmt.Sprintf("No %s meets %s: the lowest, %s, is an upper bound.", t.Factor, t.Objective, t.Upper)
 	case t.Upper == "":
-		out = fmt.Sprintf("Every %s meets %s, up to the highest, %s: there is no upper bound.", t.Factor, t.Objective, t.Answer)
+		out = fmt.Sprintf("Every %s up to the highest, %s, meets %s. There is no upper bound.", t.Factor, t.Answer, t.Objective)
 	default:
 		out = fmt.Sprintf("The highest %s that meets %s is %s (Relevant Lower Bound); %s does not meet it (Relevant Upper Bound).", t.Factor, t.Objective, t.Answer, t.Upper)
 	}
