@@ -268,8 +268,9 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 			}
 		}
 	}
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes}
 	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}}, Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}
 }
 

@@ -29,6 +29,7 @@ const (
 	notSecret     = "redacted"
 	someID        = "t00000000"
 	someNode      = "NODE"
+	otherNode     = "OTHER-NODE"
 	someAddress   = "COORDINATOR"
 	someImage     = "IMAGE"
 	someHostsCIDR = "192.0.2.1/32" // RFC 5737: of no host
@@ -74,6 +75,11 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 			on.hosts = []string{someHostsCIDR}
 		}
 		on.nodes = []record.Node{{Name: someNode}}
+		if slices.ContainsFunc(r.Study.Factors, func(f study.Factor) bool {
+			return f.Name == study.FactorLinkPath && slices.Contains(f.Levels, record.PathNodes)
+		}) {
+			on.nodes = append(on.nodes, record.Node{Name: otherNode})
+		}
 	} else {
 		id = "t" + strings.ToLower(rand.Text()[:8])
 		on, err = s.choose(r.Study)
@@ -137,7 +143,8 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		return nil, nil, err
 	}
 	st.Images = ofPods(images)
-	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: place{images: images}}
+	on := place{images: images, at: st.Machines}
+	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Peer: on.peer}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"tare/catalogue"
 	"tare/cluster/kube"
@@ -36,9 +38,11 @@ sentinel: off
 `
 
 // made are the manifests of the study above, at a site.
-func made(t *testing.T, s *Site, cat study.Catalogue) []Manifest {
+func made(t *testing.T, s *Site, cat study.Catalogue) []Manifest { return madeOf(t, planned, s, cat) }
+
+func madeOf(t *testing.T, text string, s *Site, cat study.Catalogue) []Manifest {
 	t.Helper()
-	st, err := study.Parse("planned.yaml", []byte(planned), cat, nil)
+	st, err := study.Parse("planned.yaml", []byte(text), cat, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +94,20 @@ func TestManifests(t *testing.T) {
 	}
 	if n := strings.Count(got, "\ndata:"); n != 0 {
 		t.Errorf("%d Secrets have data", n)
+	}
+}
+
+// TestManifestsOfTwoNodes: without a cluster, too, the ends have a node each.
+func TestManifestsOfTwoNodes(t *testing.T) {
+	const text = "study: two\nfactors: {sandbox: [process], link-path: [nodes]}\nworkloads: {rr: {kind: net, mode: rr}}\nsentinel: off\n"
+	on := map[string]string{}
+	for _, m := range madeOf(t, text, &Site{}, without()) {
+		if p, is := m.Object.(*corev1.Pod); is && p.Labels[pod.LabelRole] != "" {
+			on[p.Labels[pod.LabelRole]] = p.Spec.NodeSelector[corev1.LabelHostname]
+		}
+	}
+	if want := map[string]string{"server": someNode, "client": otherNode}; !maps.Equal(on, want) {
+		t.Errorf("the ends are on %v, want %v", on, want)
 	}
 }
 

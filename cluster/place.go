@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/cluster/observer"
 	"tare/host/probe"
+	"tare/record"
 	"tare/sandbox"
 	"tare/trial"
 	"tare/volume"
@@ -22,6 +24,29 @@ type place struct {
 	nodes  observer.Nodes
 	images map[string]Image // by name
 	claims *claims
+	at     []record.Node // of the study, by name
+}
+
+// peer is the other node of a pair, by trial.Maker: the next one, so that each node is in as many pairs as another.
+func (p place) peer(node string) string {
+	i := slices.IndexFunc(p.at, func(n record.Node) bool { return n.Name == node })
+	if i < 0 || len(p.at) < 2 {
+		return ""
+	}
+	return p.at[(i+1)%len(p.at)].Name
+}
+
+// checkLink says why pods cannot be linked so.
+func (p place) checkLink(l sandbox.Link) error {
+	switch {
+	case l == (sandbox.Link{}):
+		return nil
+	case l != (sandbox.Link{Path: record.PathNodes}):
+		return errors.New("the link between pods cannot be shaped; on a cluster, link-path is bridge (one node) or nodes, and the other factors of the link are none")
+	case len(p.at) < 2:
+		return fmt.Errorf("link-path %s: only one node of the cluster can run the study; `kubectl get nodes` shows the others", l.Path)
+	}
+	return nil
 }
 
 // Check is of trial.Place.
@@ -34,8 +59,9 @@ func (p place) Check(d trial.Demand) error {
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
-	case d.Link != sandbox.Link{}:
-		return errors.New("the link between pods cannot be shaped")
+	}
+	if err := p.checkLink(d.Link); err != nil {
+		return err
 	}
 	for _, v := range d.Volumes {
 		if v.Medium == volume.Image || v.Medium == volume.Device || v.Mode == volume.Block && v.Medium != volume.Disk {
@@ -73,13 +99,8 @@ func (place) Retire(string) error { return nil }
 // Release is of trial.Place. A pod takes with it what it brought, but for claims.
 func (p place) Release(ctx context.Context, trial string) []error { return p.claims.remove(ctx, trial) }
 
-// Shape is of trial.Place.
-func (place) Shape(l sandbox.Link, _ []sandbox.Network) error {
-	if l != (sandbox.Link{}) {
-		return errors.New("the link between pods cannot be shaped")
-	}
-	return nil
-}
+// Shape is of trial.Place. Pods on two nodes are linked by where they run.
+func (p place) Shape(l sandbox.Link, _ []sandbox.Network) error { return p.checkLink(l) }
 
 // Probe is of trial.Place: from the coordinator's pod.
 func (place) Probe(ctx context.Context, at netip.Addr, p workload.Probe) (time.Time, error) {

@@ -47,9 +47,10 @@ const (
 	LinkBacklog  = "link_backlog"  // gauge, bytes that wait in the port's queues
 	LinkDrops    = "link_drops"    // counter, packets dropped because a queue was full
 	// Paths between the endpoints of a workload, beside the study's bridge alone: two bridges that a
-	// veth pair joins, or a VXLAN tunnel.
+	// veth pair joins, or a VXLAN tunnel; or two nodes of a cluster and what is between them.
 	PathWire  = "wire"
 	PathVXLAN = "vxlan"
+	PathNodes = "nodes"
 	// Series of the collector disk, each with LabelDevice: of the host's block devices.
 	LabelDevice     = "device"
 	DeviceBusy      = "device_busy"       // counter, seconds in which it had at least one request (io_ticks)

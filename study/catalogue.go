@@ -109,8 +109,8 @@ func Factors() []param.Param {
 			Help: "delay added to every packet between the two sides of a workload, each way"},
 		{Name: FactorLinkRate, Type: param.Rate, Default: "none", Min: 8000, Max: 12.5e9, Words: []string{"none"},
 			Help: "rate of the link between the two sides, each way, such as 100Mbit"},
-		{Name: FactorLinkPath, Type: param.Enum, Default: pathBridge, Words: []string{pathBridge, record.PathWire, record.PathVXLAN},
-			Help: "what joins the two sides: one bridge, two bridges and a wire, or two bridges and a VXLAN tunnel"},
+		{Name: FactorLinkPath, Type: param.Enum, Default: pathBridge, Words: []string{pathBridge, record.PathWire, record.PathVXLAN, record.PathNodes},
+			Help: "what joins the two sides: one bridge (on a cluster: one node), two bridges and a wire, two bridges and a VXLAN tunnel, or the network between two nodes of a cluster"},
 		{Name: FactorCopies, Type: param.Int, Default: "1", Min: 1, Max: MostCopies,
 			Help: "sets of the workload's sandboxes that run the same load at once, each with volumes of its own"},
 	}

@@ -136,6 +136,9 @@ func stored(s sandbox.Spec) []sandbox.Mount {
 func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 	w = sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}
 	kind, isolated := t.kindOf(role)
+	if t.far(role, isolated) {
+		w.Node = t.maker.Peer(t.node)
+	}
 	if isolated {
 		w.CPULimit, w.MemoryLimit, w.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
 		w.Options = t.res.Options
@@ -144,6 +147,17 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 		w.Writable, w.Networked = role.Writable, networked(t.ends(), role)
 	}
 	return kind, w
+}
+
+// far reports whether a role runs on the other one of two nodes. The isolated end stays on the node of the
+// block, so that the nodes change places from block to block. If all ends are isolated, the first one stays.
+func (t *trial) far(role workload.Role, isolated bool) bool {
+	if t.res.LinkPath != record.PathNodes || t.maker.Peer == nil || t.ends() < 2 {
+		return false
+	}
+	first, _ := record.CopyOf(t.roles[0].Name)
+	name, _ := record.CopyOf(role.Name)
+	return !isolated || t.isolates(first) && name != first
 }
 
 // prepareSandbox asks the place for what a sandbox needs.

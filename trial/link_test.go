@@ -49,3 +49,28 @@ func TestLinkThatCannotBeMade(t *testing.T) {
 		t.Errorf("the last thing done is %q", last)
 	}
 }
+
+// TestEndsOnTwoNodes: the isolated end is on the block's node, the other one on its peer. If both are isolated, the
+// first one stays.
+func TestEndsOnTwoNodes(t *testing.T) {
+	for _, tt := range []struct{ path, isolate, server, client string }{
+		{record.PathNodes, "server", "a", "b"}, {record.PathNodes, "client", "b", "a"}, {record.PathNodes, study.Both, "a", "b"},
+		{record.PathWire, "server", "a", "a"},
+	} {
+		e, _ := engine(t, "")
+		e.Peer = func(node string) string { return map[string]string{"a": "b"}[node] }
+		c := &e.Study.Strata[0].Cells[0]
+		*c = append(*c, record.Level{Factor: study.FactorLinkPath, Value: tt.path}, record.Level{Factor: study.FactorIsolate, Value: tt.isolate})
+		next := first(e)
+		next.Node = "a"
+		tr, _ := e.Trial(t.Context(), next)
+		if tr.Status != record.OK {
+			t.Fatalf("%+v", tr.Failure)
+		}
+		for _, w := range e.Place.(*place).wants {
+			if want := map[string]string{"server": tt.server, "client": tt.client}[w.Role]; w.Node != want {
+				t.Errorf("path %s, isolated %s: %s is on %q, want %q", tt.path, tt.isolate, w.Role, w.Node, want)
+			}
+		}
+	}
+}

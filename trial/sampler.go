@@ -49,7 +49,7 @@ func (t *trial) openSampler(ctx context.Context) {
 	for _, ep := range t.endpoints {
 		if ep.inst != nil {
 			sc := ep.inst.Scope()
-			sc.Scope = sandbox.Scope{Node: t.node, Sandbox: ep.want.Name, Kind: ep.kind.Name(), Endpoint: ep.role.Name}
+			sc.Scope = sandbox.Scope{Node: ep.want.Node, Sandbox: ep.want.Name, Kind: ep.kind.Name(), Endpoint: ep.role.Name}
 			sc.Network = ep.spec.Network
 			scopes = append(scopes, sc)
 		}

@@ -17,16 +17,13 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"tare/agent"
-	"tare/cluster/control"
 	"tare/collect"
 	collecthost "tare/collect/host"
 	"tare/collect/remote"
 	"tare/host/cgroup"
 	"tare/host/freemem"
-	"tare/record"
 	"tare/sandbox"
 )
 
@@ -142,83 +139,4 @@ func Serve(ctx context.Context, dial Dial, collectors []collect.Collector) error
 			}
 		}()
 	}
-}
-
-// Nodes are the observers of a study, seen from the coordinator.
-type Nodes map[string]<-chan control.Arrival
-
-// within bounds how long a node's connection may be awaited.
-const within = 10 * time.Second
-
-// wake is what the coordinator writes to a connection that it takes. The agent's protocol follows.
-const wake = "!"
-
-// take takes a connection of a node's observer.
-func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error) {
-	late := time.After(within)
-	for {
-		select {
-		case c := <-n[node]:
-			if _, err := io.WriteString(c, wake); err == nil {
-				return c, nil
-			}
-			_ = c.Close() // it broke while it waited
-			continue
-		case <-ctx.Done():
-		case <-late:
-		}
-		break
-	}
-	return nil, fmt.Errorf("the observer on node %s does not answer", node)
-}
-
-// Find asks a node for a pod.
-func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) {
-	return f, n.ask(ctx, node, opFind, uid, &f)
-}
-
-// Host asks a node for its description.
-func (n Nodes) Host(ctx context.Context, node string) (h record.Host, err error) {
-	return h, n.ask(ctx, node, opHost, nil, &h)
-}
-
-// Available asks a node how many bytes of its memory are available.
-func (n Nodes) Available(ctx context.Context, node string) (b int64, err error) {
-	return b, n.ask(ctx, node, opFree, nil, &b)
-}
-
-func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	c, err := n.take(ctx, node)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	client, err := agent.Connect(ctx, c, c, agent.Place("observer"))
-	if err != nil {
-		return err
-	}
-	return client.Call(ctx, op, body, into)
-}
-
-// Collector is the counterpart of a collector, which the observer of a trial's node reads every so
-// often.
-func (n Nodes) Collector(c collect.Collector, every time.Duration) collect.Collector {
-	return &collector{c, every, n}
-}
-
-type collector struct {
-	collect.Collector
-	every time.Duration
-	nodes Nodes
-}
-
-// Check is of collect.Collector: Open finds out what the node can read.
-func (*collector) Check() error { return nil }
-
-// Open is of collect.Collector.
-func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
-	dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return c.nodes.take(ctx, scopes[0].Node) }
-	return remote.New(c.Collector, c.every, dial).Open(ctx, scopes)
 }

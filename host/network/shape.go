@@ -71,8 +71,11 @@ func ticks(bytes, rate int64) int64 {
 
 // CheckLink tries in a temporary, unnamed namespace whether this host can make such a link.
 func CheckLink(l sandbox.Link) error {
-	if l == (sandbox.Link{}) {
+	switch {
+	case l == (sandbox.Link{}):
 		return nil
+	case l.Path == record.PathNodes:
+		return fmt.Errorf("link-path %s: this host is one node; measure on a cluster (--on k8s), or choose %s or %s", l.Path, record.PathWire, record.PathVXLAN)
 	}
 	return tried(func(h *netlink.Handle) error {
 		name := Prefix + "1"

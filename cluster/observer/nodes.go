@@ -1,0 +1,162 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tare/agent"
+	"tare/cluster/control"
+	"tare/collect"
+	"tare/collect/remote"
+	"tare/record"
+	"tare/sandbox"
+)
+
+// Nodes are the observers of a study, seen from the coordinator.
+type Nodes map[string]<-chan control.Arrival
+
+// within bounds how long a node's connection may be awaited.
+const within = 10 * time.Second
+
+// wake is what the coordinator writes to a connection that it takes. The agent's protocol follows.
+const wake = "!"
+
+// take takes a connection of a node's observer.
+func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error) {
+	late := time.After(within)
+	for {
+		select {
+		case c := <-n[node]:
+			if _, err := io.WriteString(c, wake); err == nil {
+				return c, nil
+			}
+			_ = c.Close() // it broke while it waited
+			continue
+		case <-ctx.Done():
+		case <-late:
+		}
+		break
+	}
+	return nil, fmt.Errorf("the observer on node %s does not answer", node)
+}
+
+// Find asks a node for a pod.
+func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) {
+	return f, n.ask(ctx, node, opFind, uid, &f)
+}
+
+// Host asks a node for its description.
+func (n Nodes) Host(ctx context.Context, node string) (h record.Host, err error) {
+	return h, n.ask(ctx, node, opHost, nil, &h)
+}
+
+// Available asks a node how many bytes of its memory are available.
+func (n Nodes) Available(ctx context.Context, node string) (b int64, err error) {
+	return b, n.ask(ctx, node, opFree, nil, &b)
+}
+
+func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	c, err := n.take(ctx, node)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	client, err := agent.Connect(ctx, c, c, agent.Place("observer"))
+	if err != nil {
+		return err
+	}
+	return client.Call(ctx, op, body, into)
+}
+
+// Collector is the counterpart of a collector, which the observer of a trial's node reads every so
+// often.
+func (n Nodes) Collector(c collect.Collector, every time.Duration) collect.Collector {
+	return &collector{c, every, n}
+}
+
+type collector struct {
+	collect.Collector
+	every time.Duration
+	nodes Nodes
+}
+
+// Check is of collect.Collector: Open finds out what the node can read.
+func (*collector) Check() error { return nil }
+
+// Open is of collect.Collector. It opens the collector on each node that the scopes name. The node of the first one is
+// the trial's: of the others only what belongs to their sandboxes counts.
+func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
+	var order []string
+	on := map[string][]sandbox.LocalScope{}
+	for _, s := range scopes {
+		if on[s.Node] == nil {
+			order = append(order, s.Node)
+		}
+		on[s.Node] = append(on[s.Node], s)
+	}
+	var all probes
+	for _, node := range order {
+		dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return c.nodes.take(ctx, node) }
+		p, err := remote.New(c.Collector, c.every, dial).Open(ctx, on[node])
+		if err != nil {
+			return nil, errors.Join(err, all.Close())
+		}
+		all.on = append(all.on, p.(collect.Stamped)) // as package remote says
+	}
+	return &all, nil
+}
+
+// probes are those of one collector on the nodes of a trial.
+type probes struct {
+	on    []collect.Stamped
+	times []time.Time
+}
+
+var (
+	_ collect.Stamped = (*probes)(nil)
+	_ collect.Sourced = (*probes)(nil)
+)
+
+// Read is of collect.Probe.
+func (p *probes) Read(dst []record.Sample) (_ []record.Sample, err error) {
+	p.times = p.times[:0]
+	for i, one := range p.on {
+		from := len(dst)
+		if dst, err = one.Read(dst); err != nil {
+			return dst, err
+		}
+		samples, times := dst[from:], one.Times()
+		dst = dst[:from]
+		for j := range samples {
+			if i == 0 || samples[j].Labels.Get(record.LabelEndpoint) != "" {
+				dst, p.times = append(dst, samples[j]), append(p.times, times[j])
+			}
+		}
+	}
+	return dst, nil
+}
+
+// Times is of collect.Stamped.
+func (p *probes) Times() []time.Time { return p.times }
+
+// Source is of collect.Sourced: that of the trial's node.
+func (p *probes) Source() string {
+	if s, is := p.on[0].(collect.Sourced); is {
+		return s.Source()
+	}
+	return "another process"
+}
+
+// Close is of collect.Probe.
+func (p *probes) Close() error {
+	var all []error
+	for _, one := range p.on {
+		all = append(all, one.Close())
+	}
+	return errors.Join(all...)
+}

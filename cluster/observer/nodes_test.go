@@ -1,0 +1,55 @@
+package observer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/collect"
+	"tare/record"
+)
+
+// node is a probe that has read these samples at a time.
+type node struct {
+	collect.Stamped
+	samples []record.Sample
+	at      time.Time
+}
+
+func (n node) Read(dst []record.Sample) ([]record.Sample, error) {
+	return append(dst, n.samples...), nil
+}
+
+func (n node) Times() (out []time.Time) {
+	for range n.samples {
+		out = append(out, n.at)
+	}
+	return out
+}
+
+// TestTwoNodes: the trial's node tells of itself and of its pod, the other one of its pod alone; each sample keeps its time.
+func TestTwoNodes(t *testing.T) {
+	sample := func(name, end string) record.Sample {
+		s := record.Sample{Name: name}
+		if end != "" {
+			s.Labels = record.MakeLabels(record.LabelEndpoint, end)
+		}
+		return s
+	}
+	first, second := time.Unix(1, 0), time.Unix(2, 0)
+	p := &probes{on: []collect.Stamped{
+		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "server")}, at: first},
+		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "client")}, at: second},
+	}}
+	got, err := p.Read([]record.Sample{sample("before", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]record.Sample{sample("before", ""), sample("host_cpu", ""), sample("cpu", "server"), sample("cpu", "client")}, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff([]time.Time{first, first, second}, p.Times()); d != "" {
+		t.Errorf("times: -want +got\n%s", d)
+	}
+}

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tare/record"
+	"tare/sandbox"
+)
+
+// TestPeer: each node is in as many pairs as another, and one node alone has no peer.
+func TestPeer(t *testing.T) {
+	three := place{at: []record.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	for node, want := range map[string]string{"a": "b", "b": "c", "c": "a", "gone": ""} {
+		if got := three.peer(node); got != want {
+			t.Errorf("the peer of %s is %q, want %q", node, got, want)
+		}
+	}
+	if got := (place{at: three.at[:1]}).peer("a"); got != "" {
+		t.Errorf("a node alone has the peer %q", got)
+	}
+}
+
+// TestLinkOfPods: pods can be on two nodes, and no more can be done with what links them.
+func TestLinkOfPods(t *testing.T) {
+	two, one := place{at: []record.Node{{Name: "a"}, {Name: "b"}}}, place{at: []record.Node{{Name: "a"}}}
+	for _, tt := range []struct {
+		at   place
+		link sandbox.Link
+		want string // "": it can
+	}{
+		{two, sandbox.Link{}, ""}, {one, sandbox.Link{}, ""}, {two, sandbox.Link{Path: record.PathNodes}, ""},
+		{one, sandbox.Link{Path: record.PathNodes}, "only one node"},
+		{two, sandbox.Link{Path: record.PathVXLAN}, "cannot be shaped"},
+		{two, sandbox.Link{Path: record.PathNodes, Delay: time.Millisecond}, "cannot be shaped"},
+	} {
+		err := tt.at.checkLink(tt.link)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%d nodes, %+v: %v, want %q", len(tt.at.at), tt.link, err, tt.want)
+		}
+	}
+}
