@@ -81,6 +81,9 @@ func (i *instance) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, e
 	case "hang " + i.end:
 		<-ctx.Done()
 		return sandbox.Exit{Code: 143, Signal: "SIGTERM"}, nil
+	case "hang and lose " + i.end:
+		<-ctx.Done()
+		return sandbox.Exit{}, fmt.Errorf("it hangs (node a: %w)", sandbox.ErrNodeLost)
 	}
 	if i.end == "server" {
 		_, _ = io.WriteString(c.Stdout, "listening on 1\n")

@@ -205,10 +205,10 @@ func (t *trial) fail(err error) {
 		f.Kind, f.Role, f.Tail = known.kind, known.role, known.tail
 		f.Reason = firstLine(known.err)
 	}
-	if errors.Is(err, sandbox.ErrNodeLost) {
+	switch {
+	case errors.Is(err, sandbox.ErrNodeLost): // which is why it has no end, if it has none
 		f.Kind = record.NodeLost
-	}
-	if errors.Is(err, errTimeout) {
+	case errors.Is(err, errTimeout):
 		f.Kind = "hung"
 		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)
 	}

@@ -43,6 +43,7 @@ func TestOrderOfATrial(t *testing.T) {
 		{bad: "oom client", want: slices.Concat(before, ended, after), kind: "memory", phase: PhaseRun, text: "out of memory"},
 		{bad: "exit client", want: slices.Concat(before, ended, after), kind: "disk", phase: PhaseRun, text: "No space left"},
 		{bad: "hang client", want: slices.Concat(before, ended, after), kind: "hung", phase: PhaseRun, text: "timeout"},
+		{bad: "hang and lose client", want: slices.Concat(before, ended, after), kind: record.NodeLost, phase: PhaseRun, text: "node a: the cluster does not reach"},
 		{bad: "stop server", want: slices.Concat(before, parsed, after)},
 	}
 	for _, tt := range tests {

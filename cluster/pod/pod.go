@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -270,7 +271,29 @@ func WhyNot(p *corev1.Pod) error {
 			return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
 		}
 	}
-	return kube.WhyNot("pod", p)
+	why := kube.WhyNot("pod", p)
+	if node := p.Spec.NodeSelector[corev1.LabelHostname]; why != nil && node != "" && refused(p) {
+		return fmt.Errorf("node %s: %w (%w)", node, sandbox.ErrNodeLost, why)
+	}
+	return why
+}
+
+// refuses is what the scheduler says of a node that takes no pods any more, or of one that is not the pod's: the errors of
+// its plugins NodeAffinity, TaintToleration and NodeUnschedulable (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
+var refuses = regexp.MustCompile(`^\d+ node\(s\) (didn't match Pod's node affinity/selector|had untolerated taint.*|were unschedulable)$`)
+
+// refused reports whether a pod is not scheduled because its node takes no pods any more, and for no other reason. The nodes of a
+// study have taken pods when it began.
+func refused(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		_, reasons, _ := strings.Cut(c.Message, "nodes are available: ")
+		reasons, _, _ = strings.Cut(strings.TrimSuffix(reasons, "."), ". ") // what follows is of preemption
+		return !slices.ContainsFunc(strings.Split(reasons, ", "), func(r string) bool { return !refuses.MatchString(r) })
+	}
+	return false
 }
 
 // instance is one pod.

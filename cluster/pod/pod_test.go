@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -66,6 +67,29 @@ func TestWhyNot(t *testing.T) {
 		err := WhyNot(c.pod)
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*kube.MaxReason) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestNodeThatIsLost: a pod of one node that takes no pods any more is no fault of its sandbox. One that has no room is.
+func TestNodeThatIsLost(t *testing.T) {
+	const more = ". no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+	for says, want := range map[string]bool{
+		"0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s)" + more:                                 true,
+		"0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }" + more: true,
+		"0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable" + more:                                       true,
+		"0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.":                                                                           true,
+		"0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector" + more:                                                 false,
+		"0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had volume node affinity conflict" + more:                        false,
+		"something else": false, "": false,
+	} {
+		p := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: says}}}}
+		if errors.Is(WhyNot(p), sandbox.ErrNodeLost) {
+			t.Errorf("%q: a pod for any node has lost its node", says)
+		}
+		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"}
+		if got := errors.Is(WhyNot(p), sandbox.ErrNodeLost); got != want {
+			t.Errorf("%q: lost %v, want %v", says, got, want)
 		}
 	}
 }
