@@ -21,6 +21,7 @@ type session struct {
 	site       *Site
 	request    site.Request
 	closed     bool
+	gone       bool // it was not reached again; all nodes are lost, and waiting for each takes long
 }
 
 // againMost is how often a connection may be lost within one question: who sends what no coordinator
@@ -31,11 +32,12 @@ const againMost = 3
 func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	for try := 0; ; try++ {
 		made := s.Session.Trials(ctx, nexts)
-		if ctx.Err() != nil || !s.connection.coordinator.Lost() || try == againMost {
+		if ctx.Err() != nil || s.gone || !s.connection.coordinator.Lost() || try == againMost {
 			return made
 		}
 		s.site.Say("the connection to the cluster is lost; trying again for %s", lonely)
 		if err := s.again(ctx); err != nil {
+			s.gone = ctx.Err() == nil
 			return made
 		}
 		s.site.Say("connected again")
