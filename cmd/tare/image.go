@@ -283,17 +283,20 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 }
 
 func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
-	return &cobra.Command{
+	var insecure bool
+	c := &cobra.Command{
 		Use:               "push NAME REFERENCE",
 		ValidArgsFunction: imageNames,
 		Short:             "Send an image to a registry",
 		Args:              exactly(2, "the name of an image and a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
-				return b.Push(cmd.Context(), t, args[1])
+				return b.Push(cmd.Context(), t, args[1], insecure)
 			})
 		},
 	}
+	c.Flags().BoolVar(&insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be checked")
+	return c
 }
 
 // send builds an image, gives it to where it goes and prints what that says.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -177,9 +178,13 @@ func openLayout(dir string) (layout.Path, error) {
 
 // Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
 // the credentials of docker or podman, and returns the reference by digest. It uses no TLS
-// for registries on this host.
-func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) {
-	to, err := name.ParseReference(ref)
+// for registries on this host. With insecure, any registry may be without TLS, or have a certificate that nothing vouches for.
+func (b *Builder) Push(ctx context.Context, t Tree, ref string, insecure bool) (string, error) {
+	by, parse := remote.DefaultTransport, []name.Option{}
+	if insecure {
+		by, parse = unchecked(), append(parse, name.Insecure)
+	}
+	to, err := name.ParseReference(ref, parse...)
 	if err != nil {
 		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
 	}
@@ -191,12 +196,19 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string) (string, error) 
 		}
 		pushed = to.Context().Digest(h.String()).String()
 		b.say("%s: pushing to %s", t.Name, to)
-		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()))
+		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by))
 	})
 	if err != nil {
 		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))
 	}
 	return pushed, nil
+}
+
+// unchecked is a transport that believes every certificate.
+func unchecked() http.RoundTripper {
+	t := remote.DefaultTransport.(*http.Transport).Clone()    // as that package says
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user asks for it
+	return t
 }
 
 // ErrReference means that the reference cannot be parsed.
@@ -208,6 +220,10 @@ func pushError(to name.Reference, err error) error {
 	switch {
 	case errors.As(err, &t) && (t.StatusCode == http.StatusUnauthorized || t.StatusCode == http.StatusForbidden):
 		return fmt.Errorf("the registry refuses the push; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("the registry %s has no TLS; --insecure pushes all the same: %w", to.Context().RegistryStr(), err)
+	case strings.Contains(err.Error(), "failed to verify certificate"): // as *tls.CertificateVerificationError has it
+		return fmt.Errorf("the certificate of %s cannot be checked; install its authority's certificate on this host, or push with --insecure: %w", to.Context().RegistryStr(), err)
 	case errors.As(err, &t):
 		return err
 	case strings.Contains(err.Error(), "connection refused"), strings.Contains(err.Error(), "no such host"):

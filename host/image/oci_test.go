@@ -142,7 +142,7 @@ func TestPush(t *testing.T) {
 	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
 	tree := mustBuild(t, b, "app")
 	host := strings.TrimPrefix(server.URL, "http://")
-	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1")
+	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,35 @@ func TestPush(t *testing.T) {
 		t.Errorf("(-tree +layer):\n%s", diff)
 	}
 	server.Close()
-	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1"); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
+	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1", false); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
 		t.Errorf("%v", err)
 	}
-	if _, err := b.Push(t.Context(), tree, "NO SUCH"); !errors.Is(err, ErrReference) {
+	if _, err := b.Push(t.Context(), tree, "NO SUCH", false); !errors.Is(err, ErrReference) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPushInsecure: a registry whose certificate nothing vouches for takes images only if the user insists.
+func TestPushInsecure(t *testing.T) {
+	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+	tree := mustBuild(t, b, "app")
+	to := strings.TrimPrefix(server.URL, "https://") + "/tare/app:1"
+	if _, err := b.Push(t.Context(), tree, to, false); err == nil || !strings.Contains(err.Error(), "push with --insecure") {
+		t.Errorf("%v", err)
+	}
+	pushed, err := b.Push(t.Context(), tree, to, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(pushed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := remote.Head(ref, remote.WithTransport(server.Client().Transport)); err != nil {
+		t.Error(err)
 	}
 }
