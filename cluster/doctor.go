@@ -75,7 +75,7 @@ func (s *Site) permissions(ctx context.Context) ([]Finding, error) {
 	if s.Namespace != "" {
 		where, hint = " in namespace "+s.Namespace, hint+" -n "+s.Namespace
 	}
-	for _, r := range UserRules(s.Namespace == "", s.Observe) {
+	for _, r := range UserRules(Tier{Own: s.Namespace == "", Observe: s.Observe}) {
 		if r.Only != "" {
 			continue // a server that does not know the type denies it
 		}

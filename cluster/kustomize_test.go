@@ -8,11 +8,11 @@ import (
 
 // TestKustomize: the bases in deploy/kustomize have the roles of today's rules.
 func TestKustomize(t *testing.T) {
-	for dir, form := range map[string]struct{ own, observe bool }{
-		"cluster": {true, false}, "cluster-observe": {true, true}, "namespace": {false, false}, "namespace-observe": {false, true},
+	for dir, form := range map[string]Tier{
+		"cluster": {Own: true}, "cluster-observe": {Own: true, Observe: true}, "namespace": {}, "namespace-observe": {Observe: true},
 	} {
 		file := filepath.Join("../deploy/kustomize", dir, "roles.yaml")
-		want := roles("", form.own, form.observe)
+		want := roles("", form)
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)

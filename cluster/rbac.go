@@ -8,12 +8,13 @@ import (
 )
 
 // Roles are the rights of whoever runs studies as YAML for `kubectl apply`, each rule with its reason: a ClusterRole, or
-// with a namespace what is needed to work in that one. observe: with observers on the nodes.
-func Roles(namespace string, observe bool) (string, error) {
+// with a namespace what is needed to work in that one. The tier need not say which.
+func Roles(namespace string, t Tier) (string, error) {
 	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
 		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
 	}
-	return roles(namespace, namespace == "", observe), nil
+	t.Own = namespace == ""
+	return roles(namespace, t), nil
 }
 
 // Names of the roles that Roles prints.
@@ -22,16 +23,23 @@ const (
 	roleNodes   = "tare-nodes" // what is of the whole cluster, for who works in one namespace
 )
 
-// roles prints them. own: each study gets a namespace of its own. Without own and without a namespace,
-// whoever applies it adds one.
-func roles(namespace string, own, observe bool) string {
-	name, tier := roleStudies, "Runs studies"
-	if observe {
-		name, tier = name+"-observe", "Runs studies with observers on the nodes (--observe)"
+// roles prints them. If studies have no namespaces of their own and none is given, whoever applies it adds one.
+func roles(namespace string, t Tier) string {
+	name, level := roleStudies, "may be restricted"
+	var with []string
+	if t.VMs {
+		name, level, with = name+"-vms", "must be baseline, or privileged", append(with, "virtual machines of KubeVirt")
 	}
-	all := UserRules(own, observe)
+	if t.Observe {
+		name, level, with = name+"-observe", "must be privileged", append(with, "observers on the nodes (--observe)")
+	}
+	tier := "Runs studies"
+	if len(with) > 0 {
+		tier += " with " + strings.Join(with, " and ")
+	}
+	all := UserRules(t)
 	var b strings.Builder
-	if own {
+	if t.Own {
 		fmt.Fprintf(&b, "# %s, each in a namespace that it makes. The names of those are not known\n# before, so the rights are of all namespaces. To narrow them, print the roles of one: tare rbac -n NAMESPACE\n", tier)
 		fmt.Fprintf(&b, "# Give it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", name, name)
 		write(&b, "ClusterRole", name, "", all)
@@ -48,10 +56,6 @@ func roles(namespace string, own, observe bool) string {
 	in := namespace
 	if in == "" {
 		in = "NAMESPACE"
-	}
-	level := "may be restricted"
-	if observe {
-		level = "must be privileged"
 	}
 	nodes := strings.Replace(name, roleStudies, roleNodes, 1)
 	fmt.Fprintf(&b, "# %s in one namespace, which exists. Its Pod Security level\n# (label pod-security.kubernetes.io/enforce) %s.\n", tier, level)

@@ -32,31 +32,40 @@ func CoordinatorRules() []Rule {
 	}
 }
 
-// UserRules are the rights of whoever runs studies. own: each study gets a namespace of its own; else
-// the rights are those in an existing namespace. observe: also what observers on the nodes need.
-func UserRules(own, observe bool) []Rule {
+// Tier is what somebody runs on a cluster.
+type Tier struct {
+	Own     bool // each study gets a namespace of its own; else studies are in one that exists
+	Observe bool // observers on the nodes, too
+	VMs     bool // virtual machines of KubeVirt, too
+}
+
+// UserRules are the rights of whoever runs studies of a tier.
+func UserRules(t Tier) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
 		whole(rule("find the storage classes; a study works without", "storage.k8s.io", []string{"storageclasses"}, "list")),
 	}
-	if observe {
+	if t.VMs {
+		out = append(out, whole(rule("find KubeVirt's version, and whether it emulates; a study works without", "kubevirt.io", []string{"kubevirts"}, "list")))
+	}
+	if t.Observe {
 		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); Pod Security allows it by the namespace's label",
 			"security.openshift.io", []string{"securitycontextconstraints"}, "use"))
 		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
 		out = append(out, privileged)
 	}
-	if own {
+	if t.Own {
 		out = append(out,
 			whole(rule("make a namespace for each study, and remove it with all that is in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
 			rule("bound how many pods a study can have", "", []string{"resourcequotas"}, "create"))
 	}
 	removes, finds := []string{"create"}, []string{"create"}
-	if !own {
+	if !t.Own {
 		removes = append(removes, "deletecollection")
 		finds = append(slices.Clone(removes), "list") // `tare clean` finds studies by them
 	}
-	return append(out,
+	out = append(out,
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
 		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
 		rule("give the coordinator its rights on pods, events and claims of volumes, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
@@ -65,4 +74,11 @@ func UserRules(own, observe bool) []Rule {
 		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
 		rule("time the steps of a pod's start; only the coordinator does", "", []string{"events"}, "watch"),
 		rule("make volumes for trials, and remove them; only the coordinator and `tare clean` do", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"))
+	if t.VMs {
+		for _, r := range VMRules() {
+			r.Why += "; only the coordinator does"
+			out = append(out, r)
+		}
+	}
+	return out
 }

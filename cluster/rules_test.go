@@ -243,7 +243,7 @@ func TestUserRules(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			rules := granted(UserRules(own, observe))
+			rules := granted(UserRules(Tier{Own: own, Observe: observe}))
 			for a := range granted(CoordinatorRules()) {
 				if !rules[a] {
 					t.Errorf("%s: the user does not have %q, and so cannot give it to the coordinator", what, a)
@@ -290,11 +290,29 @@ func TestCoordinatorRules(t *testing.T) {
 	agree(t, "the coordinator", fake, granted(CoordinatorRules()))
 }
 
+// TestVMRules: who runs studies with virtual machines can give their coordinators what these need.
+func TestVMRules(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		has := granted(UserRules(Tier{Own: own, VMs: true}))
+		for a := range granted((&Brief{VMs: true}).rules()) {
+			if !has[a] {
+				t.Errorf("own namespace %t: the user does not have %q, and so cannot give it to the coordinator", own, a)
+			}
+		}
+		without := granted(UserRules(Tier{Own: own}))
+		for a := range granted(VMRules()) {
+			if without[a] && a.resource != "persistentvolumeclaims" {
+				t.Errorf("own namespace %t: %q is granted without virtual machines", own, a)
+			}
+		}
+	}
+}
+
 // TestRoles: what is printed grants what the rules say, with a reason each.
 func TestRoles(t *testing.T) {
 	for _, namespace := range []string{"", "bench"} {
-		for _, observe := range []bool{true, false} {
-			text, err := Roles(namespace, observe)
+		for _, tier := range []Tier{{}, {Observe: true}, {VMs: true}, {Observe: true, VMs: true}} {
+			text, err := Roles(namespace, tier)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -317,18 +335,19 @@ func TestRoles(t *testing.T) {
 					note(got, role.Kind == "ClusterRole", r)
 				}
 			}
-			for _, r := range UserRules(namespace == "", observe) {
+			tier.Own = namespace == ""
+			for _, r := range UserRules(tier) {
 				note(want, namespace == "" || r.Whole, r.PolicyRule)
 				if !strings.Contains(text, "# "+r.Why) && !strings.Contains(text, ": "+r.Why) {
 					t.Errorf("%q is not in:\n%s", r.Why, text)
 				}
 			}
 			if !maps.Equal(got, want) {
-				t.Errorf("%q, %t: printed %v, want %v", namespace, observe, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+				t.Errorf("%q, %+v: printed %v, want %v", namespace, tier, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 			}
 		}
 	}
-	if _, err := Roles("a\nb: c", false); err == nil {
+	if _, err := Roles("a\nb: c", Tier{}); err == nil {
 		t.Error("a name with a newline passes")
 	}
 }

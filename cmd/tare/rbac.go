@@ -10,13 +10,13 @@ import (
 
 func (a *app) rbacVerb() *cobra.Command {
 	var namespace string
-	var observe bool
+	var tier cluster.Tier
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the roles that studies on a Kubernetes cluster need",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			text, err := cluster.Roles(namespace, observe)
+			text, err := cluster.Roles(namespace, tier)
 			if err != nil {
 				return coded(exitUsage, "%w", err)
 			}
@@ -25,6 +25,7 @@ func (a *app) rbacVerb() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "for studies in this existing namespace (default: each study makes its own)")
-	cmd.Flags().BoolVar(&observe, "observe", false, "for studies with --observe too")
+	cmd.Flags().BoolVar(&tier.Observe, "observe", false, "for studies with --observe too")
+	cmd.Flags().BoolVar(&tier.VMs, "vms", false, "for studies with virtual machines of KubeVirt too")
 	return cmd
 }
