@@ -179,6 +179,9 @@ type Spec struct {
 	Shown   []string // directories of this host that the root shows, read-only, at the same paths; Root has folders for them
 	Mounts  []Mount  // of the Volumes
 	Network Network  // where the sandbox sits on the study's bridge
+	// Located is called by Launch with the address of a sandbox that the Network does not give one, as soon as it
+	// is known and before the command runs; nil: nobody waits for it.
+	Located func(netip.Addr)
 }
 
 // RunOptions are the mount options of the tmpfs at /run (Spec.OwnRun). Files of process IDs, locks and sockets need little memory.

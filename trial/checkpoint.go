@@ -28,7 +28,7 @@ func (t *trial) checkpoint(ctx context.Context, ep *endpoint, stdout, stderr *ou
 		said := newOutput(ep.role.Name, "stdout", "")
 		ready := func(ctx context.Context) error {
 			// Nothing tells here that the command has ended: Checkpoint ends ctx then.
-			_, err := t.answered(ctx, ep, spec, nil, nil, said, stderr)
+			_, err := t.answered(ctx, ep, spec.Network.Addr.Addr(), nil, nil, said, stderr)
 			return err
 		}
 		got, err := c.Checkpoint(ctx, spec, ep.command(ep.role.Args, said, stderr), ready)

@@ -193,7 +193,8 @@ type place struct {
 	link      error // what Shape says
 	prepare   error // what Prepare says
 	available func() int64
-	cores     int // that Apart splits
+	cores     int  // that Apart splits
+	nowhere   bool // it gives sandboxes no addresses
 
 	mu       sync.Mutex
 	wants    []sandbox.Want
@@ -209,7 +210,7 @@ func (p *place) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, err
 	defer p.mu.Unlock()
 	p.wants = append(p.wants, want)
 	spec := sandbox.Spec{Want: sandbox.Want{Name: want.Name, MemoryLimit: want.MemoryLimit, Options: want.Options}}
-	if want.Networked {
+	if want.Networked && !p.nowhere {
 		p.j.note("attach %s", endOf(want.Name))
 		p.networks = append(p.networks, want.Name)
 		spec.Network = sandbox.Network{Path: "/run/netns/" + want.Name, Addr: netip.MustParsePrefix("127.0.0.1/8")}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"tare/record"
@@ -16,13 +18,13 @@ import (
 
 // launched is a sandbox under way whose whole lifecycle is a command.
 type launched struct {
-	ep     *endpoint
-	spec   sandbox.Spec
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when all of it is gone; then the rest is known
-	got    sandbox.Launch
-	err    error
-	gone   time.Time
+	ep      *endpoint
+	located chan netip.Addr // has its address, once that is known
+	cancel  context.CancelFunc
+	ended   chan struct{} // closed when all of it is gone; then the rest is known
+	got     sandbox.Launch
+	err     error
+	gone    time.Time
 
 	stdout, stderr *output
 }
@@ -30,8 +32,13 @@ type launched struct {
 // startLaunch launches a sandbox. What it prints on its standard output is
 // kept for the case that it fails; up is the line that says it runs, "" for none.
 func startLaunch(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, up string, stderr *output) *launched {
-	v := &launched{ep: ep, spec: spec, ended: make(chan struct{}), stdout: newOutput(ep.role.Name, "stdout", up), stderr: stderr}
+	v := &launched{ep: ep, located: make(chan netip.Addr, 1), ended: make(chan struct{}), stdout: newOutput(ep.role.Name, "stdout", up), stderr: stderr}
 	v.stdout.most = maxSaid
+	if addr := spec.Network.Addr.Addr(); addr.IsValid() {
+		v.located <- addr
+	} else {
+		spec.Located = func(addr netip.Addr) { v.located <- addr }
+	}
 	ctx, v.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(v.ended)
@@ -47,11 +54,15 @@ const maxSaid = 64 << 10
 // up waits until the sandbox's program does its work: until the role's Probe is
 // answered, or until it printed its line.
 func (v *launched) up(ctx context.Context, t *trial) (at time.Time, err error) {
+	var located <-chan netip.Addr
+	seen := v.stdout.seen
 	if v.ep.role.Probe != nil {
-		return t.answered(ctx, v.ep, v.spec, v.ended, func() error { return v.endedEarly(ctx) }, v.stdout, v.stderr)
+		located, seen = v.located, nil
 	}
 	select {
-	case <-v.stdout.seen:
+	case addr := <-located:
+		return t.answered(ctx, v.ep, addr, v.ended, func() error { return v.endedEarly(ctx) }, v.stdout, v.stderr)
+	case <-seen:
 		return time.Now(), nil
 	case <-v.ended:
 		return at, v.endedEarly(ctx)
@@ -81,9 +92,9 @@ func (v *launched) kill() error {
 	return v.err
 }
 
-// answered asks a role's server until it answers. It fails as early says when
+// answered asks a role's server at an address until it answers. It fails as early says when
 // ended comes first.
-func (t *trial) answered(ctx context.Context, ep *endpoint, spec sandbox.Spec, ended <-chan struct{}, early func() error, stdout, stderr *output) (time.Time, error) {
+func (t *trial) answered(ctx context.Context, ep *endpoint, addr netip.Addr, ended <-chan struct{}, early func() error, stdout, stderr *output) (time.Time, error) {
 	type result struct {
 		at  time.Time
 		err error
@@ -91,10 +102,6 @@ func (t *trial) answered(ctx context.Context, ep *endpoint, spec sandbox.Spec, e
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	results := make(chan result, 1)
-	addr := spec.Network.Addr.Addr()
-	if !addr.IsValid() && ep.inst != nil { // a pod has its address once it has started
-		addr = ep.inst.Addr()
-	}
 	go func() {
 		at, err := t.maker.Place.Probe(asking, addr, *ep.role.Probe)
 		results <- result{at, err}
@@ -133,37 +140,60 @@ func (ep *endpoint) noAnswer(ctx context.Context, err error, stdout, stderr *out
 }
 
 // launch makes the role's command a sandbox's whole lifecycle, Count times, Whole
-// and Phased in turn. With a Probe the launch is cut when that was answered.
+// and Phased in turn, in bursts. With a Probe the launch is cut when that was answered.
 func (t *trial) launch(ctx context.Context, ep *endpoint, stdout, stderr *output) error {
 	l, err := ep.launcher()
 	if err != nil {
 		return err
 	}
 	enc := json.NewEncoder(stdout)
-	for i := range ep.role.Count {
+	burst := max(1, ep.role.Burst)
+	for from := 0; from < ep.role.Count; from += burst {
 		for _, mode := range []sandbox.LaunchMode{sandbox.Whole, sandbox.Phased} {
-			spec, err := t.prepareNth(ctx, ep, i, string(mode))
+			made, err := t.burst(ctx, l, ep, from, min(burst, ep.role.Count-from), mode, stderr)
 			if err != nil {
 				return err
 			}
-			var line workload.LaunchLine
-			if ep.role.Probe != nil {
-				line, err = t.launchServer(ctx, l, ep, spec, mode, stderr)
-			} else {
-				line, err = launchOnce(ctx, l, ep, spec, mode, stderr)
-			}
-			if err != nil {
-				return err
-			}
-			if err := enc.Encode(line); err != nil {
-				return err
-			}
-			if err := t.maker.Place.Retire(spec.Name); err != nil {
-				return err
+			for _, line := range made {
+				if err := enc.Encode(line); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// burst launches n of the role's sandboxes at once, the from-th first, and waits until all are gone.
+func (t *trial) burst(ctx context.Context, l sandbox.Launcher, ep *endpoint, from, n int, mode sandbox.LaunchMode, stderr *output) ([]workload.LaunchLine, error) {
+	specs := make([]sandbox.Spec, n)
+	for i := range specs {
+		var err error
+		if specs[i], err = t.prepareNth(ctx, ep, from+i, string(mode)); err != nil {
+			return nil, err
+		}
+	}
+	made, errs := make([]workload.LaunchLine, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range specs {
+		all.Go(func() {
+			if ep.role.Probe != nil {
+				made[i], errs[i] = t.launchServer(ctx, l, ep, specs[i], mode, stderr)
+			} else {
+				made[i], errs[i] = launchOnce(ctx, l, ep, specs[i], mode, stderr)
+			}
+		})
+	}
+	all.Wait()
+	for i := range specs {
+		if errs[i] != nil {
+			return nil, errs[i] // the first tells: the others mostly failed likewise
+		}
+		if err := t.maker.Place.Retire(specs[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
 }
 
 // launchOnce is one launch, from its begin to its end.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,6 +61,46 @@ func TestLaunchUntilTheServerAnswers(t *testing.T) {
 	got2 := slices.DeleteFunc(slices.Clone(j.lines), func(s string) bool { return strings.Contains(s, "collectors") || strings.Contains(s, "parse") })
 	if d := cmp.Diff(want, got2); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestLaunchedServerWithAnAddressOfItsOwn: a pod has one only when it has started.
+func TestLaunchedServerWithAnAddressOfItsOwn(t *testing.T) {
+	for _, mode := range []workload.Mode{workload.Launch, workload.Idle} {
+		port := freePort(t)
+		trial, _, _, _ := serve(t, script{"serve": server(port, 0, page)}, func(e *Maker, _ *serving) { e.Place.(*place).nowhere = true }, probed(port, mode, 1))
+		if trial.Status != record.OK {
+			t.Errorf("mode %s failed: %+v", mode, trial.Failure)
+		}
+	}
+}
+
+// TestBurst: launches of a burst run at the same time, and bursts one after another.
+func TestBurst(t *testing.T) {
+	var mu sync.Mutex
+	here, most, all := 0, 0, 0
+	meet := func(ctx context.Context, _ sandbox.Command) (sandbox.Exit, error) {
+		mu.Lock()
+		here, all = here+1, all+1
+		most = max(most, here)
+		mu.Unlock()
+		for together := false; !together && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			mu.Lock()
+			together = most == 3
+			mu.Unlock()
+		}
+		mu.Lock()
+		here--
+		mu.Unlock()
+		return sandbox.Exit{}, ctx.Err()
+	}
+	trial, _, _, l := serve(t, script{"meet": meet}, func(e *Maker, _ *serving) { e.Study.Timeout = 20 * time.Second },
+		workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"meet"}, Count: 5, Burst: 3})
+	if trial.Status != record.OK {
+		t.Fatalf("failed: %+v", trial.Failure)
+	}
+	if got := len(lines[workload.LaunchLine](t, l.out)); got != 10 || all != 10 || most != 3 {
+		t.Errorf("%d launches have %d lines, at most %d at once; want 10, 10 and 3", all, got, most)
 	}
 }
 

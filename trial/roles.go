@@ -110,7 +110,11 @@ func (t *trial) background(ctx context.Context, g *group, ep *endpoint) error {
 	within := cmp.Or(t.maker.serverTime, serverTime)
 	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server must be ready within %s", within))
 	defer stop()
-	_, err := t.answered(asking, ep, ep.spec, ended, early, stdout, stderr)
+	addr := ep.spec.Network.Addr.Addr()
+	if !addr.IsValid() { // a pod has its address once it has started
+		addr = ep.inst.Addr()
+	}
+	_, err := t.answered(asking, ep, addr, ended, early, stdout, stderr)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,9 @@ func (i *served) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, err
 
 func (s *serving) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
 	l := sandbox.Launch{Begun: time.Now(), Created: 1}
+	if spec.Located != nil {
+		spec.Located(netip.MustParseAddr("127.0.0.1"))
+	}
 	exit, err := s.run(ctx, spec, c)
 	s.j.note("gone %s", endOf(spec.Name))
 	l.Exit = exit

@@ -122,6 +122,7 @@ type Role struct {
 	Needs   []string        // host programs that must be in the root file system; of roles without an Image
 	Volumes []volume.Volume // storage beside the root file system
 	Count   int             // sandboxes, for Launch and Idle; times, for Checkpoint
+	Burst   int             // how many of them Launch makes at once; 0: one
 
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.

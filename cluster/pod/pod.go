@@ -193,6 +193,9 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 	if mode == sandbox.Phased {
 		l.Created, l.Started = since(i.begun, i.heard[eventCreated]), since(i.begun, i.heard[eventStarted])
 	}
+	if spec.Located != nil {
+		spec.Located(i.Addr())
+	}
 	first := &sandbox.FirstWrite{To: c.Stdout}
 	c.Stdout = first
 	l.Exit, err = i.Exec(ctx, c)

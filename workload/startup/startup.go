@@ -49,6 +49,7 @@ func (startup) About() string {
 func (startup) Params() []param.Param {
 	return []param.Param{
 		{Name: "repeats", Type: param.Int, Default: "5", Min: 1, Max: 1000, Help: "launches in a trial, each once whole and once in phases; the trial's figures are their medians"},
+		{Name: "burst", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "sandboxes that each launch makes at once"},
 		{Name: "program", Type: param.Enum, Default: "hello", Words: []string{"hello", "true", "node", "ruby"}, Help: "hello: the smallest program, whose first instructions print; true: the host's /bin/true with its libraries; node, ruby: a web service in that language, until it answers"},
 	}
 }
@@ -84,9 +85,9 @@ func (startup) Responses(v param.Values) []record.Response {
 
 func (startup) Roles(v param.Values) ([]workload.Role, error) {
 	r := workload.Role{
-		Name: "main", Mode: workload.Launch, Count: v.Int("repeats"), Args: []string{"/tare-hello"},
-		Expect: time.Duration(v.Int("repeats")) * perLaunch,
+		Name: "main", Mode: workload.Launch, Count: v.Int("repeats") * v.Int("burst"), Burst: v.Int("burst"), Args: []string{"/tare-hello"},
 	}
+	r.Expect = time.Duration(r.Count) * perLaunch
 	if v.Str("program") == "true" {
 		// Give the path: a runtime would search a name in the sandbox's PATH, which costs time that
 		// most programs of a bundle do not need.
@@ -122,8 +123,8 @@ func (startup) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 			times[s.name], ends[s.name] = append(times[s.name], s.seconds), append(ends[s.name], end)
 		}
 	}
-	if want := v.Int("repeats"); whole != want || phased > want {
-		return rd, fmt.Errorf("startup: the report has %d whole and %d phased launches, but %d of each were requested (repeats)", whole, phased, want)
+	if want := v.Int("repeats") * v.Int("burst"); whole != want || phased > want {
+		return rd, fmt.Errorf("startup: the report has %d whole and %d phased launches, but %d of each were requested (repeats, burst)", whole, phased, want)
 	}
 	for _, r := range (startup{}).Responses(v) {
 		if ts := times[r.Name]; len(ts) > 0 {
