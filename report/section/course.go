@@ -343,10 +343,10 @@ func Warnings(r *analyse.Result, hosts []record.Host) *Section {
 	return s
 }
 
-// Skips says what the host cannot run, or of what the model knows nothing, cells of one
+// Skips says what the host or the cluster cannot run, or of what the model knows nothing, cells of one
 // reason together.
 func Skips(skips []record.Skip, modelled bool) *Section {
-	s := &Section{ID: "skips", In: "failures", Title: "Not possible on this host"}
+	s := &Section{ID: "skips", In: "failures", Title: "Not possible here"}
 	if modelled {
 		s.Title = "What the model does not cover"
 	}
