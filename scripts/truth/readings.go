@@ -183,17 +183,41 @@ func readData(ctx context.Context, path string) (*readings, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return readReduced(path)
+		d, err := readReduced(path)
+		if err == nil {
+			d.time()
+		}
+		return d, err
 	}
 	all, err := readResults(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	d := gather(path, firstOf(all))
+	d.time()
 	if len(d.rows) == 0 || d.blocks < 3 {
 		return nil, fmt.Errorf("%s has no comparison with three blocks of a response that its study names; give the workloads responses, and stop: {fixed: 10}", path)
 	}
 	return d, nil
+}
+
+// time gives each trial without a value the mean time of its cell's others: it took time, too.
+func (d *readings) time() {
+	for i := range d.rows {
+		for _, c := range d.rows[i].cells {
+			sum, n := 0.0, 0.0
+			for _, s := range c.seconds {
+				if !math.IsNaN(s) && s > 0 {
+					sum, n = sum+s, n+1
+				}
+			}
+			for b, s := range c.seconds {
+				if math.IsNaN(s) || s == 0 {
+					c.seconds[b] = sum / max(1, n)
+				}
+			}
+		}
+	}
 }
 
 // firstOf are the cells of each workload's first response, which decides when to stop.
