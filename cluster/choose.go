@@ -22,6 +22,14 @@ type chosen struct {
 	hosts       []string // see deployment.hosts
 }
 
+// names are those of the nodes.
+func (c *chosen) names() (out []string) {
+	for _, n := range c.nodes {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
 // choose returns the nodes that can run every sandbox of a study: those of a block share a node.
 func (s *Site) choose(st *study.Study) (chosen, error) {
 	out, selector, onHost, err := s.wanted(st)

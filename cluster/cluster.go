@@ -18,7 +18,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -221,10 +220,8 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if err != nil {
 		return nil, &site.UnableError{Err: err}
 	}
-	id := "t" + strings.ToLower(rand.Text()[:8])
-	c := &connection{say: s.Say, made: deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != ""}}
-	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
-	defer cancel()
+	c := &connection{say: s.Say, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
+	c.made.name(newID(), s.Namespace)
 	defer func() {
 		switch {
 		case err == nil:
@@ -236,8 +233,14 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 			err = &site.UnableError{Err: err}
 		}
 	}()
-	c.made.hosts = on.hosts
-	b := Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: needsVMs(r.Study)}
+	b := Brief{VMs: needsVMs(r.Study)}
+	if err = s.take(ctx, &c.made, b.admits(), r.Wait); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
+	defer cancel()
+	id := c.made.id
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs}
 	if b.Images, err = s.images(limited, r, on.nodes[0].Host.Arch); err != nil {
 		return nil, err
 	}

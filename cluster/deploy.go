@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,6 +28,7 @@ type deployment struct {
 	api           *kube.Client
 	id, namespace string
 	shared        bool
+	nodes         []string // that it measures on
 	hosts         []string // networks (CIDR) that pods on the nodes' own network are seen from; nil: the study has none
 	made          []string // namespaces
 }
@@ -46,7 +49,12 @@ func (d *deployment) nodesNamespace() string {
 	return d.namespace + "-nodes"
 }
 
-// create makes the namespace and starts the coordinator in it. It returns the user's identity.
+// name gives the deployment an id, and a namespace after it unless studies share an existing one.
+func (d *deployment) name(id, existing string) {
+	d.id, d.namespace, d.shared, d.made = id, cmp.Or(existing, namespace(id)), existing != "", nil
+}
+
+// create starts the coordinator of a study whose claim is made. It returns the user's identity.
 func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, error) {
 	coordinator, agent, user, err := control.NewStudy()
 	if err != nil {
@@ -59,10 +67,7 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 	given := coordinator.Files()
 	given[briefFile] = brief
 	if !d.shared {
-		if err := d.makeNamespace(ctx, d.namespace, b.admits()); err != nil {
-			return user, err
-		}
-		if err := d.createAll(ctx, d.quota(b)); err != nil {
+		if err := d.createAll(ctx, d.quota(b), d.account()); err != nil {
 			return user, err
 		}
 	}
@@ -83,7 +88,16 @@ func (d *deployment) quota(b Brief) kube.Object {
 	}}}
 }
 
-// objects are what the study has in its namespace, the coordinator last: its Secret has given, that of the
+// account is the coordinator's identity.
+func (d *deployment) account() kube.Object {
+	out := &corev1.ServiceAccount{ObjectMeta: d.meta(coordinatorName(d.id))}
+	if d.shared {
+		out.Annotations = map[string]string{annotationNodes: strings.Join(d.nodes, ",")}
+	}
+	return out
+}
+
+// objects are what the study has in its namespace beside the account, the coordinator last: its Secret has given, that of the
 // agents has their identity.
 func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Object {
 	name := coordinatorName(d.id)
@@ -95,7 +109,6 @@ func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Obj
 		d.policy(),
 		&corev1.Secret{ObjectMeta: d.meta(name), Data: given},
 		&corev1.Secret{ObjectMeta: d.meta(agentSecret(d.id)), Data: agent},
-		&corev1.ServiceAccount{ObjectMeta: d.meta(name)},
 		&rbacv1.Role{ObjectMeta: d.meta(name), Rules: rules},
 		&rbacv1.RoleBinding{ObjectMeta: d.meta(name),
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
@@ -191,6 +204,9 @@ func (d *deployment) labelled(name, level string) *corev1.Namespace {
 	ns := &corev1.Namespace{ObjectMeta: d.meta(name)}
 	ns.Namespace = ""
 	ns.Labels["pod-security.kubernetes.io/enforce"] = level
+	if name == d.namespace && len(d.nodes) > 0 {
+		ns.Annotations = map[string]string{annotationNodes: strings.Join(d.nodes, ",")}
+	}
 	return ns
 }
 

@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,8 +40,9 @@ type probed struct {
 // tryPods starts a probe on each node, and a second one on the first node, and a pod of each class. It
 // removes all of them.
 func (s *Site) tryPods(ctx context.Context) (out []Finding) {
-	id := "t" + strings.ToLower(rand.Text()[:8])
-	d := &deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != ""}
+	id := newID()
+	d := &deployment{api: s.api}
+	d.name(id, s.Namespace)
 	defer func() {
 		if err := s.undo(d); err != nil {
 			out = append(out, Finding{Area: AreaPods, Name: "removal", Err: err})

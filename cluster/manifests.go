@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -81,13 +80,14 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 			on.nodes = append(on.nodes, record.Node{Name: otherNode})
 		}
 	} else {
-		id = "t" + strings.ToLower(rand.Text()[:8])
+		id = newID()
 		on, err = s.choose(r.Study)
 	}
 	if err != nil {
 		return nil, nil, &site.UnableError{Err: err}
 	}
-	d := deployment{api: s.api, id: id, namespace: cmp.Or(s.Namespace, namespace(id)), shared: s.Namespace != "", hosts: on.hosts}
+	d := deployment{api: s.api, nodes: on.names(), hosts: on.hosts}
+	d.name(id, s.Namespace)
 	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Tolerations: on.tolerations, Observers: notSecret, VMs: needsVMs(r.Study)}
 	var out []Manifest
 	add := func(about string, objects ...kube.Object) {
@@ -106,6 +106,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 		add("the study's namespace", d.labelled(d.namespace, b.admits()))
 		add("a bound for a study that runs wild", d.quota(b))
 	}
+	add("the coordinator's identity", d.account())
 	files, given := control.Identity{}.Files(), control.Identity{}.Files()
 	given[briefFile] = nil
 	objects := d.objects(b, given, files)

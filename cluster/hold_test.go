@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+)
+
+// studies is an API server that has the namespaces of studies, whose coordinators run.
+type studies struct {
+	mu     sync.Mutex
+	all    map[string]corev1.Namespace
+	listed int
+	change func(s *studies) // after a list or a creation; s.mu is held
+}
+
+func (s *studies) begin(id, nodes string) {
+	s.all[namespace(id)] = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace(id), Labels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: id},
+		Annotations: map[string]string{annotationNodes: nodes}, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+	}}
+}
+
+func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api, v1, namespaces, NAME, pods, NAME
+	switch {
+	case len(parts) == 6: // the coordinator of any study runs
+		_ = json.NewEncoder(w).Encode(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: parts[5]}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+	case r.Method == http.MethodPost:
+		var n corev1.Namespace
+		_ = json.NewDecoder(r.Body).Decode(&n) // what is lost shows in the test
+		s.all[n.Name] = n
+		_ = json.NewEncoder(w).Encode(n)
+		s.change(s)
+	case r.Method == http.MethodDelete:
+		delete(s.all, parts[3])
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
+	default:
+		var list corev1.NamespaceList
+		for _, n := range s.all {
+			list.Items = append(list.Items, n)
+		}
+		_ = json.NewEncoder(w).Encode(list)
+		s.listed++
+		s.change(s)
+	}
+}
+
+// TestTake: a study begins only if nobody else measures on its nodes, also if both begin at once, and leaves no claim if it
+// does not begin.
+func TestTake(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, nodes string // of a study that runs already; "": there is none
+		change        func(s *studies)
+		wait          bool
+		want          string // the error; "": it begins
+	}{
+		"alone":              {},
+		"same node":          {before: "told", nodes: "node3,node2", want: "study told measures on the same nodes"},
+		"other nodes":        {before: "told", nodes: "node3"},
+		"a name like a node": {before: "told", nodes: "node22"},
+		"both at once": {want: "study tnew measures on the same nodes", change: func(s *studies) {
+			if len(s.all) == 1 {
+				s.begin("tnew", "node1")
+			}
+		}},
+		"wait": {before: "told", nodes: "node1", wait: true, change: func(s *studies) { delete(s.all, namespace("told")) }},
+	} {
+		api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+		if c.change != nil {
+			api.change = c.change
+		}
+		if c.before != "" {
+			api.begin(c.before, c.nodes)
+		}
+		h := httptest.NewServer(api)
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said := 0
+		s := &Site{Say: func(string, ...any) { said++ }}
+		if err := s.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		d := &deployment{api: s.api, nodes: []string{"node1", "node2"}}
+		d.name("tmine", "")
+		err := s.take(t.Context(), d, "restricted", c.wait)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		api.mu.Lock()
+		if got, has := api.all[d.namespace]; has != (c.want == "") || has && got.Annotations[annotationNodes] != "node1,node2" {
+			t.Errorf("%s: the claim is there %t, with %v", name, has, got.Annotations)
+		}
+		if _, left := api.all[namespace("tmine")]; left && c.want != "" {
+			t.Errorf("%s: a claim is left", name)
+		}
+		api.mu.Unlock()
+		if (said > 0) != c.wait {
+			t.Errorf("%s: said %d times that it waits", name, said)
+		}
+		h.Close()
+	}
+}
