@@ -56,7 +56,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(takeEvery + mathrand.N(takeEvery)): // two that gave up at once must not meet again
+		case <-time.After(takeEvery + mathrand.N(takeEvery)): //nolint:gosec // no secret: two that gave up at once must not meet again
 		}
 	}
 }
