@@ -156,7 +156,7 @@ func TestUnfitOutput(t *testing.T) {
 	}{
 		{nil, "figure x: the output is not JSON", "hi\n", "--figure-json x: the output is not JSON; the last run printed: hi"},
 		{nil, `figure y: nothing in the output matches "([0-9]+)"`, "a\nb\n", "--figure y: nothing in the output matches \"([0-9]+)\"; the last run printed:\na\nb"},
-		{cell, "figure y: it is bad", "", "echo hi: --figure y: it is bad; the last run printed nothing to standard output; 2>&1 with --shell has standard error there, too"},
+		{cell, "figure y: it is bad", "", "echo hi: --figure y: it is bad; the last run printed nothing to standard output; with --shell and 2>&1, standard error counts too"},
 	} {
 		tr := &record.Trial{Cell: c.cell, Failure: &record.Failure{Kind: record.Unfit, Reason: "the output of main cannot be read: run 1: " + c.what, Tail: c.tail}}
 		if got := failedNatively(tr, "echo hi", f); got != c.want {
