@@ -31,7 +31,11 @@ type step struct {
 
 // check runs pods and prints a line for each step. The steps go on after a failed one.
 func (l *lab) check(ctx context.Context) (err error) {
-	objects, err := render("check.yaml", facts{Probe: probeImage})
+	pulled, err := l.pushProbe(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot push an image to the lab's registry: %w", err)
+	}
+	objects, err := render("check.yaml", facts{Probe: probeImage, Pulled: pulled})
 	if err != nil {
 		return err
 	}
@@ -72,6 +76,7 @@ func (l *lab) steps() []step {
 	return append(out,
 		step{"network runc to gvisor", func(ctx context.Context) (string, error) { return l.reach(ctx, "runc", "gvisor") }},
 		step{"network gvisor to runc", func(ctx context.Context) (string, error) { return l.reach(ctx, "gvisor", "runc") }},
+		step{"registry", func(ctx context.Context) (string, error) { return l.podReady(ctx, "pulled") }},
 		step{"volumes", l.volumes})
 }
 

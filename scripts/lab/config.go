@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"text/template"
 
@@ -19,7 +20,9 @@ const (
 	services       = "10.96.0.0/16"
 	firstService   = "10.96.0.1" // where the API server listens, and pods look for it
 	simulatedPods  = "10.78.0.0/16"
-	usualPort      = "16443" // of the forwarder on the host's loopback
+	usualPort      = "16443" // of the API server's forwarder on the host's loopback
+	registry       = controlAddress + ":" + registryPort
+	registryPort   = "5000" // on the host's loopback too, if it is free there
 )
 
 // Names that everything outside of the lab's folder has, so that down finds it.
@@ -63,10 +66,11 @@ type facts struct {
 	Group                        string // the node's control group, as the kubelet sees it
 	Runc, Runsc                  string // paths of the host's
 	Snapshotter                  string
-	Pause, Probe                 string // images
+	Pause, Probe, Pulled         string // images
 	Arch                         string // of the processor, as Go names it
 	Run, PKI, Stages             string // paths: of the cluster, its certificates, what simulated pods go through
 	Control, FirstService        string // addresses
+	Registry                     string // where nodes reach it
 	Services, SimulatedPods      string // networks
 	APIPort                      string
 }
@@ -86,13 +90,24 @@ func render(name string, f facts) ([]byte, error) {
 // Runc, Runsc and Snapshotter.
 func (l *lab) makeConfig(n node, f facts) error {
 	f.Name, f.Address, f.Pods, f.Gateway = n.name, n.address, n.pods, n.gateway
-	f.Bin, f.Etc, f.Sock, f.Pause = nodeBin, nodeEtc, criSock, pauseImage
+	f.Bin, f.Etc, f.Sock, f.Pause, f.Registry = nodeBin, nodeEtc, criSock, pauseImage, registry
+	f.Arch = runtime.GOARCH
 	for _, name := range []string{"containerd.toml", "runsc.toml", "kubelet.yaml", "cni/10-lab.conflist"} {
 		content, err := render(filepath.Base(name), f)
 		if err != nil {
 			return err
 		}
 		if err := writeFile(l.node(n, "etc", name), content); err != nil {
+			return err
+		}
+	}
+	hosts, err := render("hosts.toml", f)
+	if err != nil {
+		return err
+	}
+	// The host and the nodes know the registry by the same name, so that one reference suits both.
+	for _, name := range []string{registry, l.registryName()} {
+		if err := writeFile(l.node(n, "etc", "certs.d", name, "hosts.toml"), hosts); err != nil {
 			return err
 		}
 	}
@@ -108,7 +123,7 @@ type commands struct {
 func (p places) commands() (c commands, err error) {
 	text, err := render("daemons.yaml", facts{
 		Run: p.run, PKI: p.pki(""), Stages: p.program(stagesFile), Control: controlAddress,
-		FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods,
+		Registry: registry, FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods,
 	})
 	if err == nil {
 		err = yaml.Unmarshal(text, &c)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -60,6 +61,9 @@ func TestAddresses(t *testing.T) {
 
 func TestMakeConfig(t *testing.T) {
 	l := &lab{places: places{run: t.TempDir()}}
+	if err := writeFile(filepath.Join(l.run, "registry-name"), []byte("127.0.0.1:5001")); err != nil {
+		t.Fatal(err)
+	}
 	n := nodes()[0]
 	if err := l.makeConfig(n, facts{Runc: "/usr/bin/runc", Runsc: "/x/runsc", Snapshotter: "native", Group: "/lab-k8s/node1"}); err != nil {
 		t.Fatal(err)
@@ -87,9 +91,14 @@ func TestMakeConfig(t *testing.T) {
 	if !strings.HasPrefix(string(read("runsc.toml")), "binary_name = \"/x/runsc\"\n") {
 		t.Errorf("runsc.toml: %s", read("runsc.toml"))
 	}
-	for _, line := range []string{`BinaryName = "/usr/bin/runc"`, `snapshotter = "native"`, `sandbox = "` + pauseImage + `"`} {
+	for _, line := range []string{`BinaryName = "/usr/bin/runc"`, `snapshotter = "native"`, `platform = "linux/` + runtime.GOARCH + `"`, `sandbox = "` + pauseImage + `"`, `config_path = "` + nodeEtc + `/certs.d"`} {
 		if !strings.Contains(string(read("containerd.toml")), line) {
 			t.Errorf("containerd.toml has no %s", line)
+		}
+	}
+	for _, name := range []string{"127.0.0.1:5001", registry} {
+		if hosts := string(read("certs.d/" + name + "/hosts.toml")); !strings.Contains(hosts, "\nserver = \"http://10.77.0.1:5000\"\n") {
+			t.Errorf("hosts.toml of %s: %s", name, hosts)
 		}
 	}
 }
@@ -131,7 +140,7 @@ func TestSimulatedNodes(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	for _, name := range []string{"objects.yaml", "check.yaml"} {
-		b, err := render(name, facts{Probe: probeImage})
+		b, err := render(name, facts{Probe: probeImage, Pulled: probeImage})
 		if err != nil {
 			t.Fatal(err)
 		}

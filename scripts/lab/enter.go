@@ -57,7 +57,7 @@ func enter(in *os.File) error {
 // Descriptors that a daemon inherits.
 const (
 	lockFD     = 3
-	listenerFD = 4
+	listenerFD = 4 // the first; others follow
 )
 
 // namespaces enters the network namespace and those of mounts and control groups, in this order:
@@ -123,17 +123,26 @@ func readEntry(in *os.File) (entry, *os.File, error) {
 	return e, f, err
 }
 
-// forward passes on what connects to the listener that it inherited, on the host's loopback,
-// to an address in the network namespace of the control plane.
+// forward passes on what connects to the listeners that it inherited, on the host's loopback, to
+// addresses in the network namespace of the control plane, one for each listener. It ends with the first that ends.
 func forward(ctx context.Context, args []string) error {
-	if len(args) != 2 {
+	if len(args) < 2 {
 		return errUsage
 	}
-	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
-	if err != nil {
-		return fmt.Errorf("forward is for this program itself: %w", err)
+	ended := make(chan error, len(args))
+	for i, to := range args[1:] {
+		listener, err := net.FileListener(os.NewFile(uintptr(listenerFD+i), "listener"))
+		if err != nil {
+			return fmt.Errorf("forward is for this program itself: %w", err)
+		}
+		context.AfterFunc(ctx, func() { _ = listener.Close() })
+		go func() { ended <- accept(listener, args[0], to) }()
 	}
-	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	return <-ended
+}
+
+// accept passes on what connects to one listener.
+func accept(listener net.Listener, namespace, to string) error {
 	for {
 		c, err := listener.Accept()
 		if err != nil {
@@ -141,7 +150,7 @@ func forward(ctx context.Context, args []string) error {
 		}
 		go func() {
 			defer func() { _ = c.Close() }()
-			if err := pass(c, args[0], args[1]); err != nil {
+			if err := pass(c, namespace, to); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		}()

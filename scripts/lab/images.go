@@ -15,10 +15,13 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Images of the lab. The nodes have no way to a registry.
+// Images of the lab, which nodes have without a registry.
 const (
 	pauseImage = "localhost/lab/pause:1"
 	probeImage = "localhost/lab/probe:1"
@@ -85,6 +88,31 @@ func image(program string, command []string) (v1.Image, error) {
 		return nil, err
 	}
 	return mutate.AppendLayers(img, l)
+}
+
+// pushProbe sends the probe to the lab's registry, with a layer that no node has, and returns the reference.
+func (l *lab) pushProbe(ctx context.Context) (string, error) {
+	ref := l.registryName() + "/lab/probe:check"
+	to, err := name.NewTag(ref)
+	if err != nil {
+		return "", err
+	}
+	probe, err := name.NewTag(probeImage)
+	if err != nil {
+		return "", err
+	}
+	img, err := tarball.ImageFromPath(l.program("images.tar"), &probe)
+	if err != nil {
+		return "", err
+	}
+	fresh, err := random.Layer(1<<10, types.DockerLayer)
+	if err != nil {
+		return "", err
+	}
+	if img, err = mutate.AppendLayers(img, fresh); err != nil {
+		return "", err
+	}
+	return ref, remote.Write(to, img, remote.WithContext(ctx))
 }
 
 // load imports images into both nodes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -183,5 +184,60 @@ func TestUsage(t *testing.T) {
 		if code := command(t.Context(), args, io.Discard, &said); code != 2 || !strings.Contains(said.String(), "usage:") {
 			t.Errorf("lab %v: exit status %d, %q", args, code, said.String())
 		}
+	}
+}
+
+// Each port on the host's loopback leads to its own server.
+func TestForward(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to enter a network namespace needs root")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *net.TCPListener {
+		l, err := listen("0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	cmd := exec.Command(self, "forward", "/proc/self/ns/net")
+	cmd.ExtraFiles = []*os.File{os.Stdin} // in the lock's place
+	var ports []string
+	for _, name := range []string{"first", "second"} {
+		server, port := open(), open()
+		go func() {
+			if c, err := server.Accept(); err == nil {
+				_, _ = io.WriteString(c, name)
+				_ = c.Close()
+			}
+		}()
+		f, err := port.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		cmd.Args, cmd.ExtraFiles = append(cmd.Args, server.Addr().String()), append(cmd.ExtraFiles, f)
+		ports = append(ports, port.Addr().String())
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for i, want := range []string{"first", "second"} {
+		c, err := net.Dial("tcp", ports[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // a forwarder that is not there
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(c); err != nil || string(got) != want {
+			t.Errorf("%s leads to %q, %v; want %s", ports[i], got, err, want)
+		}
+		_ = c.Close()
 	}
 }

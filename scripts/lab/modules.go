@@ -32,6 +32,7 @@ func modules() []module {
 	return []module{
 		{name: "etcd", main: "go.etcd.io/etcd/server/v3", rename: map[string]string{"v3": "etcd"}},
 		{name: "cni", main: "github.com/containernetworking/plugins"},
+		{name: "registry", main: "github.com/google/go-containerregistry"},
 		{name: "gvisor", main: "gvisor.dev/gvisor", rename: map[string]string{"shim": "containerd-shim-runsc-v1"}, patch: killableShim()},
 		{name: "containerd", main: "github.com/containerd/containerd/v2"},
 		{name: "provisioner", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},

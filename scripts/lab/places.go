@@ -42,7 +42,15 @@ func (p places) program(name string) string { return filepath.Join(p.bin, name) 
 func (p places) kubeconfig() string         { return filepath.Join(p.run, "kubeconfig") }
 func (p places) pki(name string) string     { return filepath.Join(p.run, "pki", name) }
 func (p places) log(name string) string     { return filepath.Join(p.run, "log", name+".log") }
+func (p places) blobs() string              { return filepath.Join(p.run, "registry") } // of the registry
 func (p places) records() string            { return filepath.Join(p.run, "processes") }
+
+// registryName is the registry's name on the host and in references, such as 127.0.0.1:5000; "" if
+// no cluster has started.
+func (p places) registryName() string {
+	b, _ := os.ReadFile(filepath.Join(p.run, "registry-name"))
+	return string(b)
+}
 
 // node is a folder of a node: its /var, and its configuration.
 func (p places) node(n node, parts ...string) string {

@@ -40,6 +40,6 @@ func (l *lab) status() error {
 	if err := l.mustRun(); err != nil {
 		return err
 	}
-	fmt.Fprintf(l.out, "kubeconfig: %s\n", l.kubeconfig())
+	fmt.Fprintf(l.out, "kubeconfig: %s\nregistry:   %s\n", l.kubeconfig(), l.registryName())
 	return nil
 }

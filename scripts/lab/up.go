@@ -38,7 +38,7 @@ func (l *lab) up(ctx context.Context, o options) error {
 	if err := l.cluster(ctx, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(l.out, "kubeconfig: %s\nkubectl:    %s\n", l.kubeconfig(), l.program("kubectl"))
+	fmt.Fprintf(l.out, "kubeconfig: %s\nkubectl:    %s\nregistry:   %s\n", l.kubeconfig(), l.program("kubectl"), l.registryName())
 	if o.check {
 		return l.check(ctx)
 	}
@@ -87,32 +87,40 @@ func (l *lab) startAll(ctx context.Context) error {
 	if err := makeNetwork(); err != nil {
 		return err
 	}
-	listener, err := listen()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = listener.Close() }()
-	for _, d := range []string{l.records(), filepath.Join(l.run, "log")} {
+	for _, d := range []string{l.records(), l.blobs(), filepath.Join(l.run, "log")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
 	}
-	if err := l.makePKI(time.Now(), "https://"+listener.Addr().String()); err != nil {
+	api, err := listen(usualPort)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Close() }()
+	images, err := listen(registryPort)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = images.Close() }()
+	if err := writeFile(filepath.Join(l.run, "registry-name"), []byte(images.Addr().String())); err != nil {
+		return err
+	}
+	if err := l.makePKI(time.Now(), "https://"+api.Addr().String()); err != nil {
 		return err
 	}
 	l.done("certificates and network namespaces")
-	if err := l.startForwarder(g, listener); err != nil {
+	if err := l.startForwarder(g, api, images); err != nil {
 		return err
 	}
 	if err := l.startControl(ctx, g); err != nil {
 		return err
 	}
 	l.done("control plane")
-	images, err := l.makeImages(ctx)
+	file, err := l.makeImages(ctx)
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(images) //nolint:gosec // just made
+	content, err := os.ReadFile(file) //nolint:gosec // just made
 	if err != nil {
 		return err
 	}
@@ -133,10 +141,10 @@ func (l *lab) startAll(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the port on the host's loopback, the usual one if it is free.
-func listen() (*net.TCPListener, error) {
+// listen opens a port on the host's loopback, the usual one if it is free.
+func listen(usual string) (*net.TCPListener, error) {
 	var errs []error
-	for _, port := range []string{usualPort, "0"} {
+	for _, port := range []string{usual, "0"} {
 		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			return listener.(*net.TCPListener), nil
@@ -146,13 +154,18 @@ func listen() (*net.TCPListener, error) {
 	return nil, errors.Join(errs...)
 }
 
-// startForwarder starts the one process that listens on the host's loopback.
-func (l *lab) startForwarder(g *groups, listener *net.TCPListener) error {
-	f, err := listener.File()
-	if err != nil {
-		return err
+// startForwarder starts the one process that listens on the host's loopback, for the API server and
+// the registry.
+func (l *lab) startForwarder(g *groups, listeners ...*net.TCPListener) error {
+	var files []*os.File
+	for _, listener := range listeners {
+		f, err := listener.File()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		files = append(files, f)
 	}
-	defer func() { _ = f.Close() }()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -166,8 +179,8 @@ func (l *lab) startForwarder(g *groups, listener *net.TCPListener) error {
 	if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // a program
 		return err
 	}
-	_, err = l.start(daemon{Name: "forwarder", path: path, Args: []string{"forward", namespace(control), firstService + ":" + apiPort}},
-		entry{Groups: g.procs(daemons(control)), Env: os.Environ()}, f)
+	_, err = l.start(daemon{Name: "forwarder", path: path, Args: []string{"forward", namespace(control), firstService + ":" + apiPort, registry}},
+		entry{Groups: g.procs(daemons(control)), Env: os.Environ()}, files...)
 	return err
 }
 
