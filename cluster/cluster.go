@@ -39,6 +39,7 @@ type Site struct {
 	Image     string // of tare
 	Workloads map[string]workload.Workload
 	Apps      map[string]string // references of images by their names in studies
+	Insecure  bool              // registries that are asked about images may be without TLS, or have any certificate
 	Observe   bool              // read the pods' figures on their nodes
 	Namespace string            // an existing one for everything; "": each study makes one of its own
 	Takes     remote.Takes

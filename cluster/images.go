@@ -62,7 +62,7 @@ func (s *Site) images(ctx context.Context, r site.Request, arch string) (map[str
 			continue
 		}
 		asked, cancel := context.WithTimeout(ctx, askWithin)
-		a, err := image.Ask(asked, img.Reference, arch)
+		a, err := image.Ask(asked, img.Reference, arch, s.Insecure)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -70,6 +70,9 @@ func (s *Site) images(ctx context.Context, r site.Request, arch string) (map[str
 		case errors.Is(err, image.ErrPlatform) || errors.Is(err, image.ErrReference):
 			img.Missing = err.Error()
 		case err != nil:
+			if errors.Is(err, image.ErrInsecure) {
+				err = fmt.Errorf("%w; --insecure-registry asks it all the same", err)
+			}
 			s.Say("image %s: nothing is known of its own command, user and digest, because from here %v", img.Reference, err)
 			img.Problem = "its own command is not known; give a command"
 		default:

@@ -37,9 +37,10 @@ const onCluster = "k8s"
 // clusterFlags choose a cluster, by the names of kubectl's flags.
 type clusterFlags struct {
 	kube.Where
-	image   string // of tare
-	apps    map[string]string
-	observe bool
+	image    string // of tare
+	apps     map[string]string
+	observe  bool
+	insecure bool
 }
 
 // add adds the flags of a verb that measures.
@@ -48,6 +49,7 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "tare-image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
 	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: what pods pull for an image that the study names, such as redis=registry.example.org/redis:7 (repeatable)")
 	fl.Lookup("app").DefValue = "" // not []
+	fl.BoolVar(&f.insecure, "insecure-registry", false, "with --on k8s: ask registries about images even without TLS, or with a certificate that cannot be checked")
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
 }
 
@@ -71,7 +73,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

@@ -23,9 +23,10 @@ type Asked struct {
 	User       string   // as the image has it: names or numbers, USER[:GROUP]; "": root
 }
 
-// Ask asks a reference's registry about the image for Linux on a processor.
-func Ask(ctx context.Context, reference, arch string) (out Asked, err error) {
-	src, err := (&Builder{}).inRegistry(reference)
+// Ask asks a reference's registry about the image for Linux on a processor. With insecure, the
+// registry may be without TLS, or have a certificate that nothing vouches for.
+func Ask(ctx context.Context, reference, arch string, insecure bool) (out Asked, err error) {
+	src, err := (&Builder{insecure: insecure}).inRegistry(reference)
 	if err != nil {
 		return out, err
 	}

@@ -27,7 +27,7 @@ func TestAsk(t *testing.T) {
 	}
 	for name, of := range map[string]interface{ Digest() (v1.Hash, error) }{"me/app": img, "me/many": other} {
 		h.behave(nil)
-		a, err := Ask(t.Context(), h.at+"/"+name+":1", runtime.GOARCH)
+		a, err := Ask(t.Context(), h.at+"/"+name+":1", runtime.GOARCH, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,13 +42,13 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %d blobs were fetched, not the config alone", name, n)
 		}
 	}
-	if _, err := Ask(t.Context(), h.at+"/me/app:1", "s390x"); !errors.Is(err, ErrPlatform) || !strings.Contains(err.Error(), "not linux/s390x") {
+	if _, err := Ask(t.Context(), h.at+"/me/app:1", "s390x", false); !errors.Is(err, ErrPlatform) || !strings.Contains(err.Error(), "not linux/s390x") {
 		t.Errorf("for another processor: %v", err)
 	}
-	if _, err := Ask(t.Context(), "NOT A REFERENCE", runtime.GOARCH); !errors.Is(err, ErrReference) {
+	if _, err := Ask(t.Context(), "NOT A REFERENCE", runtime.GOARCH, false); !errors.Is(err, ErrReference) {
 		t.Errorf("no reference: %v", err)
 	}
-	if _, err := Ask(t.Context(), h.at+"/me/none:1", runtime.GOARCH); err == nil || !strings.Contains(err.Error(), "no such image") {
+	if _, err := Ask(t.Context(), h.at+"/me/none:1", runtime.GOARCH, false); err == nil || !strings.Contains(err.Error(), "no such image") {
 		t.Errorf("no image: %v", err)
 	}
 }

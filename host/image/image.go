@@ -69,12 +69,13 @@ func (t Tree) Identity() string {
 // Builder builds images into a cache. All fields except Cache are optional: the defaults
 // are the shipped recipes, no progress messages, and DefaultLimit.
 type Builder struct {
-	Cache   string               // folder of the cache, made if missing
-	Recipes fs.FS                // NAME/image.yaml
-	Say     func(string, ...any) // gets a message for each step
-	Limit   int64                // bytes of the cache
-	lists   string               // apt's, for tests
-	stall   time.Duration        // how long a registry may say nothing; 0: stallTime
+	Cache    string               // folder of the cache, made if missing
+	Recipes  fs.FS                // NAME/image.yaml
+	Say      func(string, ...any) // gets a message for each step
+	Limit    int64                // bytes of the cache
+	lists    string               // apt's, for tests
+	stall    time.Duration        // how long a registry may say nothing; 0: stallTime
+	insecure bool                 // registries may be without TLS, or have any certificate
 }
 
 // DefaultLimit bounds the cache in bytes.

@@ -87,7 +87,7 @@ func (b *Builder) own(ctx context.Context, name string, s source) (_ Tree, relea
 	defer unlock()
 	key, err := s.key(ctx)
 	if err != nil {
-		if t, ok := c.latest(name); ok && errors.Is(err, errNoAnswer) {
+		if t, ok := c.latest(name); ok && (errors.Is(err, errNoAnswer) || errors.Is(err, ErrInsecure)) {
 			b.say("%s: %v; taking what was pulled at %s", name, err, t.Built.Format(time.DateTime))
 			release, err := b.Hold(t)
 			return t, release, err

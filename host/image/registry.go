@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,11 @@ const (
 
 // inRegistry is an image that is pulled.
 func (b *Builder) inRegistry(text string) (source, error) {
-	ref, err := name.ParseReference(text)
+	var parse []name.Option
+	if b.insecure {
+		parse = append(parse, name.Insecure)
+	}
+	ref, err := name.ParseReference(text, parse...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReference, err)
 	}
@@ -46,10 +51,14 @@ type pulled struct {
 }
 
 func (p *pulled) options(ctx context.Context) []remote.Option {
+	by := remote.DefaultTransport
+	if p.builder.insecure {
+		by = unchecked()
+	}
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()),
 		remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Steps: 3}),
-		remote.WithTransport(&resumer{next: remote.DefaultTransport, stall: p.stall()}),
+		remote.WithTransport(&resumer{next: by, stall: p.stall()}),
 	}
 }
 
@@ -243,6 +252,19 @@ func (p *pulled) get(ctx context.Context, c *cache, l v1.Layer, file string) (er
 	return errors.Join(err, ctx.Err(), r.Close())
 }
 
+// noTLS says whether a registry answered HTTP where it was asked for HTTPS.
+func noTLS(err error) bool {
+	return strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// badCertificate says whether nothing vouches for a registry.
+func badCertificate(err error) bool {
+	return strings.Contains(err.Error(), "failed to verify certificate") // as *tls.CertificateVerificationError has it
+}
+
+// ErrInsecure means that nothing vouches for the registry that answered.
+var ErrInsecure = errors.New("the registry has no TLS, or a certificate that cannot be checked")
+
 // errNoAnswer means that no registry answered.
 var errNoAnswer = errors.New("cannot reach the registry")
 
@@ -267,6 +289,8 @@ func (p *pulled) explain(ctx context.Context, err error) error {
 		case http.StatusTooManyRequests:
 			return fmt.Errorf("the registry %s allows no more pulls for now; wait, or log in with docker login %s: %w", at, at, err)
 		}
+	case noTLS(err) || badCertificate(err):
+		return fmt.Errorf("%w: %s; install its authority's certificate on this host, or give an archive of `docker save`: %w", ErrInsecure, at, err)
 	case errors.As(err, &failed), errors.As(err, &broken), errors.Is(err, errStalled):
 		return fmt.Errorf("%w %s; check its name and the network, or give an archive of `docker save`: %w", errNoAnswer, at, err)
 	}
