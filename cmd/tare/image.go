@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 
 	"tare/host"
 	"tare/host/image"
-	"tare/host/rootfs"
 	"tare/param"
 	"tare/sandbox/vm"
 )
@@ -282,23 +279,6 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 	}
 }
 
-func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
-	var insecure bool
-	c := &cobra.Command{
-		Use:               "push NAME REFERENCE",
-		ValidArgsFunction: imageNames,
-		Short:             "Send an image to a registry",
-		Args:              exactly(2, "the name of an image and a reference"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
-				return b.Push(cmd.Context(), t, args[1], insecure)
-			})
-		},
-	}
-	c.Flags().BoolVar(&insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be checked")
-	return c
-}
-
 // send builds an image, gives it to where it goes and prints what that says.
 func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(*image.Builder, image.Tree) (string, error)) error {
 	b, err := a.builder(f)
@@ -329,35 +309,6 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 	}
 	a.line("%s", said)
 	return nil
-}
-
-// program is the root file system of sandboxes without an image of their own, with the programs of
-// all workloads.
-func (a *app) program(ctx context.Context) (image.Tree, error) {
-	var tools []string
-	for _, w := range workloads() {
-		v, err := param.Fill(w.Params(), nil)
-		if err != nil {
-			continue // it has no defaults, and so no tools of its own
-		}
-		if roles, err := w.Roles(v); err == nil {
-			for i := range roles {
-				if roles[i].Image == "" {
-					tools = append(tools, roles[i].Needs...)
-				}
-			}
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return image.Tree{}, fmt.Errorf("cannot find tare's own binary: %w", err)
-	}
-	slices.Sort(tools)
-	t, err := rootfs.Build(ctx, filepath.Join(host.DefaultDirs().Cache, "rootfs"), self, slices.Compact(tools))
-	if len(t.Missing) > 0 {
-		a.say("without %s, which this host does not have", strings.Join(t.Missing, ", "))
-	}
-	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest}, err
 }
 
 // imageSize is a size for people: whole MiB from one on.

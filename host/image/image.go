@@ -26,10 +26,12 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
 	"tare/images"
@@ -58,6 +60,13 @@ type Tree struct {
 	Problem    string       `json:"problem,omitempty"` // its own command is not in it; see Unable
 
 	Manifest string `json:"manifest,omitempty"` // digest of a user's image, if it has one
+
+	Arch string `json:"-"` // GOARCH of its programs; "": this host's
+}
+
+// platform is what its programs run on.
+func (t Tree) platform() v1.Platform {
+	return v1.Platform{OS: "linux", Architecture: cmp.Or(t.Arch, runtime.GOARCH)}
 }
 
 // Identity is the digest by which others know the image: of the manifest, as a registry has it, or

@@ -2,25 +2,19 @@ package image
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -85,7 +79,7 @@ func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
 		return nil, err
 	}
 	cfg = cfg.DeepCopy()
-	cfg.Architecture, cfg.OS, cfg.Created = runtime.GOARCH, "linux", created
+	cfg.Architecture, cfg.OS, cfg.Created = t.platform().Architecture, t.platform().OS, created
 	cfg.Config.Cmd = t.Command
 	cfg.Config.Env = append([]string{"PATH=" + stepPath}, t.Env...)
 	cfg.Config.WorkingDir = "/"
@@ -130,7 +124,7 @@ func (b *Builder) Export(ctx context.Context, t Tree, dir string) (digest string
 		err = p.ReplaceImage(img, match.Name(t.Name), layout.WithAnnotations(map[string]string{
 			annotationRef:        t.Name,
 			annotationContainerd: "localhost/tare/" + t.Name + ":latest",
-		}), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+		}), layout.WithPlatform(t.platform()))
 		if err != nil {
 			return err
 		}
@@ -174,60 +168,4 @@ func openLayout(dir string) (layout.Path, error) {
 		return "", errors.New("the folder holds other files; give an empty folder or an OCI image layout")
 	}
 	return layout.FromPath(dir)
-}
-
-// Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
-// the credentials of docker or podman, and returns the reference by digest. It uses no TLS
-// for registries on this host. With insecure, any registry may be without TLS, or have a certificate that nothing vouches for.
-func (b *Builder) Push(ctx context.Context, t Tree, ref string, insecure bool) (string, error) {
-	by, parse := remote.DefaultTransport, []name.Option{}
-	if insecure {
-		by, parse = unchecked(), append(parse, name.Insecure)
-	}
-	to, err := name.ParseReference(ref, parse...)
-	if err != nil {
-		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
-	}
-	var pushed string
-	err = b.withOCI(ctx, t, func(img v1.Image) error {
-		h, err := img.Digest()
-		if err != nil {
-			return err
-		}
-		pushed = to.Context().Digest(h.String()).String()
-		b.say("%s: pushing to %s", t.Name, to)
-		return remote.Write(to, img, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by))
-	})
-	if err != nil {
-		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))
-	}
-	return pushed, nil
-}
-
-// unchecked is a transport that believes every certificate.
-func unchecked() http.RoundTripper {
-	t := remote.DefaultTransport.(*http.Transport).Clone()    // as that package says
-	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user asks for it
-	return t
-}
-
-// ErrReference means that the reference cannot be parsed.
-var ErrReference = errors.New("cannot parse the image reference; write it as registry.example.org/tare/redis:latest")
-
-// pushError adds what to do to errors that users can correct.
-func pushError(to name.Reference, err error) error {
-	var t *transport.Error
-	switch {
-	case errors.As(err, &t) && (t.StatusCode == http.StatusUnauthorized || t.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("the registry refuses the push; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return fmt.Errorf("the registry %s has no TLS; --insecure pushes all the same: %w", to.Context().RegistryStr(), err)
-	case strings.Contains(err.Error(), "failed to verify certificate"): // as *tls.CertificateVerificationError has it
-		return fmt.Errorf("the certificate of %s cannot be checked; install its authority's certificate on this host, or push with --insecure: %w", to.Context().RegistryStr(), err)
-	case errors.As(err, &t):
-		return err
-	case strings.Contains(err.Error(), "connection refused"), strings.Contains(err.Error(), "no such host"):
-		return fmt.Errorf("no registry answers at %s: %w", to.Context().RegistryStr(), err)
-	}
-	return err
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,7 +145,7 @@ func TestPush(t *testing.T) {
 	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
 	tree := mustBuild(t, b, "app")
 	host := strings.TrimPrefix(server.URL, "http://")
-	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1", false)
+	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1", PushOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,35 +167,119 @@ func TestPush(t *testing.T) {
 		t.Errorf("(-tree +layer):\n%s", diff)
 	}
 	server.Close()
-	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1", false); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
+	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1", PushOptions{}); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
 		t.Errorf("%v", err)
 	}
-	if _, err := b.Push(t.Context(), tree, "NO SUCH", false); !errors.Is(err, ErrReference) {
+	if _, err := b.Push(t.Context(), tree, "NO SUCH", PushOptions{}); !errors.Is(err, ErrReference) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestPushInsecure: a registry whose certificate nothing vouches for takes images only if the user insists.
+// TestPushInsecure: a registry without TLS, or whose certificate nothing vouches for, takes images and
+// tells of them only if the user insists.
 func TestPushInsecure(t *testing.T) {
-	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
+	for name, start := range map[string]func(*httptest.Server){"no TLS": (*httptest.Server).Start, "certificate": (*httptest.Server).StartTLS} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			start(server)
+			defer server.Close()
+			b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+			tree := mustBuild(t, b, "app")
+			_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := "0.0.0.0:" + port + "/tare/app:1" // this host, by a name that is not known to be
+			if _, err := b.Push(t.Context(), tree, to, PushOptions{}); err == nil || !strings.Contains(err.Error(), "--insecure") {
+				t.Errorf("%v", err)
+			}
+			pushed, err := b.Push(t.Context(), tree, to, PushOptions{Insecure: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Ask(t.Context(), to, runtime.GOARCH, false); !errors.Is(err, ErrInsecure) {
+				t.Errorf("%v", err)
+			}
+			if a, err := Ask(t.Context(), to, runtime.GOARCH, true); err != nil || a.Pinned != pushed {
+				t.Errorf("pushed %s, there is %s %v", pushed, a.Pinned, err)
+			}
+		})
+	}
+}
+
+// TestPushIndex: one reference has an image for each processor, whether they are pushed at once or one
+// after the other, and the newer one counts.
+func TestPushIndex(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
-	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
-	tree := mustBuild(t, b, "app")
-	to := strings.TrimPrefix(server.URL, "https://") + "/tare/app:1"
-	if _, err := b.Push(t.Context(), tree, to, false); err == nil || !strings.Contains(err.Error(), "push with --insecure") {
-		t.Errorf("%v", err)
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile, "newer", strings.ReplaceAll(oneFile, "/l:", "/newer:"))}
+	of := func(name, arch string) Tree {
+		tree := mustBuild(t, b, name)
+		tree.Arch = arch
+		return tree
 	}
-	pushed, err := b.Push(t.Context(), tree, to, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := name.ParseReference(pushed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := remote.Head(ref, remote.WithTransport(server.Client().Transport)); err != nil {
-		t.Error(err)
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, c := range []struct {
+		name   string
+		pushes []PushOptions // of app for amd64
+		then   string        // what is then added for arm64
+		want   []string
+	}{
+		{"at once", []PushOptions{{Others: []Tree{of("app", "arm64")}}}, "", []string{"amd64", "arm64"}},
+		{"one after the other", []PushOptions{{Add: true}}, "app", []string{"amd64", "arm64"}},
+		{"to an image", []PushOptions{{}}, "app", []string{"amd64", "arm64"}},
+		{"newer", []PushOptions{{Others: []Tree{of("app", "arm64")}}, {Add: true}}, "newer", []string{"amd64", "arm64"}},
+		{"instead of the index", []PushOptions{{Others: []Tree{of("app", "arm64")}}, {Others: []Tree{of("app", "s390x")}}}, "", []string{"amd64", "s390x"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			to := host + "/tare/" + strings.ReplaceAll(c.name, " ", "-") + ":1"
+			var pushed string
+			var err error
+			for _, o := range c.pushes {
+				if pushed, err = b.Push(t.Context(), of("app", "amd64"), to, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.then != "" {
+				if pushed, err = b.Push(t.Context(), of(c.then, "arm64"), to, PushOptions{Add: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ref, err := name.ParseReference(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			index, err := remote.Index(ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := validate.Index(index); err != nil {
+				t.Error(err)
+			}
+			m, err := index.IndexManifest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range m.Manifests {
+				got = append(got, d.Platform.Architecture)
+			}
+			if slices.Sort(got); !slices.Equal(got, c.want) {
+				t.Errorf("it is for %v", got)
+			}
+			for _, arch := range c.want {
+				if a, err := Ask(t.Context(), to, arch, false); err != nil || a.Pinned != pushed {
+					t.Errorf("pushed %s, for %s there is %s %v", pushed, arch, a.Pinned, err)
+				}
+			}
+			img, err := remote.Image(ref, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "arm64"}))
+			if c.then == "" {
+				return
+			}
+			if err != nil || !slices.Equal(members(t, img), listing(t, of(c.then, "").Path)) {
+				t.Errorf("for arm64 it is not %s: %v", c.then, err)
+			}
+		})
 	}
 }

@@ -50,7 +50,7 @@ func (l *list) put(path string, e entry) {
 
 // base adds what every tree has: the mount points, this binary, the smallest programs, and
 // the few files that C libraries look for.
-func base(l *list, binary string) error {
+func base(l *list, binary, arch string) error {
 	// The usual links of a merged /usr come first, as the host has them, so
 	// that /lib64/ld-linux-x86-64.so.2 leads to the one place it is copied to.
 	for _, dir := range mergedDirs() {
@@ -71,18 +71,18 @@ func base(l *list, binary string) error {
 	} {
 		l.put(name, entry{mode: 0o644, data: []byte(text)})
 	}
-	return programs(l, binary)
+	return programs(l, binary, arch)
 }
 
-// programs adds this binary and the smallest programs.
-func programs(l *list, binary string) error {
+// programs adds this binary and the smallest programs, for a GOARCH.
+func programs(l *list, binary, arch string) error {
 	binary, err := filepath.EvalSymlinks(binary)
 	if err != nil {
 		return err
 	}
 	l.put("tare", entry{mode: 0o755, source: binary})
-	for name, make := range map[string]func() ([]byte, error){"tare-hello": tinyelf.Hello, "tare-pause": tinyelf.Pause} {
-		code, err := make()
+	for name, make := range map[string]func(string) ([]byte, error){"tare-hello": tinyelf.HelloFor, "tare-pause": tinyelf.PauseFor} {
+		code, err := make(arch)
 		if err != nil {
 			return err
 		}

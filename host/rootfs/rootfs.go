@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, 
 	}
 	var t Tree
 	l := newList()
-	if err := base(l, binary); err != nil {
+	if err := base(l, binary, runtime.GOARCH); err != nil {
 		return Tree{}, err
 	}
 	c := closure{list: l, dirs: hostLibraryDirs("/etc/ld.so.conf")}
@@ -116,6 +117,22 @@ func build(ctx context.Context, cacheDir, binary string, tools []string) (Tree, 
 	}
 	err = store(ctx, cacheDir, l, &t)
 	return t, err
+}
+
+// Bare is Build for a static binary of another processor, a GOARCH. The tree has no tools, because
+// those of this host would not run there.
+func Bare(ctx context.Context, cacheDir, binary, arch string) (t Tree, err error) {
+	l := newList()
+	if err = base(l, binary, arch); err == nil {
+		t.Digest, err = l.digest(ctx)
+	}
+	if err == nil {
+		err = store(ctx, cacheDir, l, &t)
+	}
+	if err != nil {
+		return Tree{}, fmt.Errorf("cannot make the root file system for %s in %s: %w", arch, cacheDir, err)
+	}
+	return t, nil
 }
 
 // store makes the tree in the cache, unless it is there, and sets its path.

@@ -2,10 +2,12 @@ package rootfs
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,6 +56,34 @@ func TestTree(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, ".building-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestBare: what is in the tree runs on the other processor, and nothing else is in it.
+func TestBare(t *testing.T) {
+	other, machine := "arm64", elf.EM_AARCH64
+	if runtime.GOARCH == other {
+		other, machine = "amd64", elf.EM_X86_64
+	}
+	tree, err := Bare(t.Context(), t.TempDir(), self(t), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"tare-hello", "tare-pause"} {
+		e, err := elf.Open(filepath.Join(tree.Path, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Machine != machine {
+			t.Errorf("%s is for %v", f, e.Machine)
+		}
+		_ = e.Close()
+	}
+	if programs, err := filepath.Glob(filepath.Join(tree.Path, "usr/*/*")); err != nil || len(programs) > 0 {
+		t.Errorf("there are %v %v", programs, err)
+	}
+	if _, err := Bare(t.Context(), t.TempDir(), self(t), "s390x"); err == nil || !strings.Contains(err.Error(), "s390x") {
+		t.Errorf("%v", err)
 	}
 }
 

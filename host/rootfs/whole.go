@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func Whole(ctx context.Context, cacheDir, binary string, points []string) (t Tre
 				l.put(p, entry{mode: fs.ModeDir | 0o755})
 			}
 		}
-		err = programs(l, binary)
+		err = programs(l, binary, runtime.GOARCH)
 	}
 	if err == nil {
 		t.Digest, err = l.digest(ctx)

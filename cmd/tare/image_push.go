@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/host"
+	"tare/host/image"
+	"tare/host/rootfs"
+	"tare/param"
+)
+
+func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
+	var o image.PushOptions
+	var binaries []string
+	c := &cobra.Command{
+		Use:               "push NAME REFERENCE",
+		ValidArgsFunction: imageNames,
+		Short:             "Send an image to a registry",
+		Args:              exactly(2, "the name of an image and a reference"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(binaries) > 0 && args[0] != image.Program {
+				return coded(exitUsage, "--binary is for the image tare; on a host with that processor, `tare image push %s %s --add` adds its image", args[0], args[1])
+			}
+			for _, path := range binaries {
+				t, err := a.foreign(cmd.Context(), path)
+				if err != nil {
+					return err
+				}
+				o.Others = append(o.Others, t)
+			}
+			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
+				return b.Push(cmd.Context(), t, args[1], o)
+			})
+		},
+	}
+	fl := c.Flags()
+	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be checked")
+	fl.BoolVar(&o.Add, "add", false, "keep the images for other processors that the reference has: it then stands for an index of them")
+	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: add an image of this `FILE`, a tare of the same version for another processor; it has no programs of workloads (repeatable)")
+	fl.Lookup("binary").DefValue = "" // not []
+	return c
+}
+
+// program is the root file system of sandboxes without an image of their own, with the programs of
+// all workloads.
+func (a *app) program(ctx context.Context) (image.Tree, error) {
+	var tools []string
+	for _, w := range workloads() {
+		v, err := param.Fill(w.Params(), nil)
+		if err != nil {
+			continue // it has no defaults, and so no tools of its own
+		}
+		if roles, err := w.Roles(v); err == nil {
+			for i := range roles {
+				if roles[i].Image == "" {
+					tools = append(tools, roles[i].Needs...)
+				}
+			}
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return image.Tree{}, fmt.Errorf("cannot find tare's own binary: %w", err)
+	}
+	slices.Sort(tools)
+	t, err := rootfs.Build(ctx, rootfsCache(), self, slices.Compact(tools))
+	if len(t.Missing) > 0 {
+		a.say("without %s, which this host does not have", strings.Join(t.Missing, ", "))
+	}
+	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest}, err
+}
+
+// foreign is the root file system of sandboxes on another processor: a tare that was built for it, alone.
+func (a *app) foreign(ctx context.Context, binary string) (image.Tree, error) {
+	b, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return image.Tree{}, coded(exitUsage, "--binary %s: %w; give a tare for another processor", binary, err)
+	}
+	own, ok := debug.ReadBuildInfo()
+	if !ok {
+		return image.Tree{}, errors.New("this tare does not tell how it was built; build it with the Go tool")
+	}
+	arch, err := builtFor(b, own)
+	if err != nil {
+		return image.Tree{}, coded(exitUsage, "--binary %s: %w", binary, err)
+	}
+	t, err := rootfs.Bare(ctx, rootfsCache(), binary, arch)
+	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest, Arch: arch}, err
+}
+
+// builtFor is the processor that a tare of the same version was built for, if it can be in an image
+// beside this one.
+func builtFor(b, own *debug.BuildInfo) (string, error) {
+	set := map[string]string{}
+	for _, s := range b.Settings {
+		set[s.Key] = s.Value
+	}
+	arch := set["GOARCH"]
+	switch {
+	case b.Path != own.Path || set["GOOS"] != "linux":
+		return "", fmt.Errorf("it is %s for %s; give a tare for Linux", b.Path, set["GOOS"])
+	case b.Main.Version != own.Main.Version:
+		return "", fmt.Errorf("it is version %s, and this tare %s; give the same version", b.Main.Version, own.Main.Version)
+	case set["CGO_ENABLED"] != "0":
+		return "", errors.New("it is not static; build it with CGO_ENABLED=0, as make build does")
+	case arch == runtime.GOARCH:
+		return "", fmt.Errorf("it is for %s, and so is the image of this host's tare; give one for another processor", arch)
+	}
+	return arch, nil
+}
+
+// rootfsCache has the root file systems of sandboxes without an image of their own.
+func rootfsCache() string { return filepath.Join(host.DefaultDirs().Cache, "rootfs") }

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// TestBuiltFor: an image has no other program beside tare, and none that does not fit.
+func TestBuiltFor(t *testing.T) {
+	build := func(path, version, system, arch, cgo string) *debug.BuildInfo {
+		return &debug.BuildInfo{Path: path, Main: debug.Module{Version: version}, Settings: []debug.BuildSetting{
+			{Key: "CGO_ENABLED", Value: cgo}, {Key: "GOARCH", Value: arch}, {Key: "GOOS", Value: system},
+		}}
+	}
+	own := build("tare/cmd/tare", "v1.2.3", "linux", "", "0")
+	if arch, err := builtFor(build("tare/cmd/tare", "v1.2.3", "linux", "other", "0"), own); err != nil || arch != "other" {
+		t.Errorf("%s %v", arch, err)
+	}
+	for want, b := range map[string]*debug.BuildInfo{
+		"give a tare for Linux":          build("example.org/app", "v1.2.3", "linux", "other", "0"),
+		"tare/cmd/tare for windows":      build("tare/cmd/tare", "v1.2.3", "windows", "other", "0"),
+		"give the same version":          build("tare/cmd/tare", "v1.2.4", "linux", "other", "0"),
+		"it is not static":               build("tare/cmd/tare", "v1.2.3", "linux", "other", "1"),
+		"give one for another processor": build("tare/cmd/tare", "v1.2.3", "linux", runtime.GOARCH, "0"),
+	} {
+		if arch, err := builtFor(b, own); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %s %v", want, arch, err)
+		}
+	}
+}

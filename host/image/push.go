@@ -1,0 +1,157 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// PushOptions say how an image is sent to a registry.
+type PushOptions struct {
+	Insecure bool   // the registry may be without TLS, or have a certificate that nothing vouches for
+	Others   []Tree // the same image for other processors
+	Add      bool   // keep the images for other processors that the reference has
+}
+
+// Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
+// the credentials of docker or podman, and returns the reference by digest. It uses no TLS
+// for registries on this host. With Others or Add, the reference stands for an index of images.
+func (b *Builder) Push(ctx context.Context, t Tree, ref string, o PushOptions) (string, error) {
+	by, parse := remote.DefaultTransport, []name.Option{}
+	if o.Insecure {
+		by, parse = unchecked(), append(parse, name.Insecure)
+	}
+	to, err := name.ParseReference(ref, parse...)
+	if err != nil {
+		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
+	}
+	p := pushing{b, to, []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by)}}
+	var h v1.Hash
+	if o.Add || len(o.Others) > 0 {
+		h, err = p.index(ctx, append([]Tree{t}, o.Others...), o.Add)
+	} else {
+		h, err = p.one(ctx, t, to)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))
+	}
+	return to.Context().Digest(h.String()).String(), nil
+}
+
+// pushing is one call of Push.
+type pushing struct {
+	*Builder
+	to name.Reference
+	by []remote.Option
+}
+
+// one sends one image. Without a reference, it can be had by its digest alone.
+func (p pushing) one(ctx context.Context, t Tree, as name.Reference) (h v1.Hash, err error) {
+	return h, p.withOCI(ctx, t, func(img v1.Image) error {
+		if h, err = img.Digest(); err != nil {
+			return err
+		}
+		if as == nil {
+			as = p.to.Context().Digest(h.String())
+		}
+		p.say("%s for %s: pushing to %s", t.Name, t.platform(), p.to)
+		return remote.Write(as, img, p.by...)
+	})
+}
+
+// index sends an image for each processor, and then the index of them.
+func (p pushing) index(ctx context.Context, trees []Tree, add bool) (v1.Hash, error) {
+	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	if add {
+		var err error
+		if all, err = p.there(all); err != nil {
+			return v1.Hash{}, err
+		}
+	}
+	for _, t := range trees {
+		h, err := p.one(ctx, t, nil)
+		if err != nil {
+			return v1.Hash{}, err
+		}
+		img, err := remote.Image(p.to.Context().Digest(h.String()), p.by...)
+		if err != nil {
+			return v1.Hash{}, err
+		}
+		all = listed(all, img, t.platform())
+	}
+	if err := remote.WriteIndex(p.to, all, p.by...); err != nil {
+		return v1.Hash{}, err
+	}
+	return all.Digest()
+}
+
+// there is the index that the reference stands for, of its one image if it is none; nothing if the
+// registry does not have it.
+func (p pushing) there(nothing v1.ImageIndex) (v1.ImageIndex, error) {
+	d, err := remote.Get(p.to, p.by...)
+	var t *transport.Error
+	switch {
+	case errors.As(err, &t) && t.StatusCode == http.StatusNotFound:
+		return nothing, nil
+	case err != nil:
+		return nil, err
+	case d.MediaType.IsIndex():
+		return d.ImageIndex()
+	}
+	img, err := d.Image()
+	if err != nil {
+		return nil, err
+	}
+	c, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return listed(nothing, img, v1.Platform{OS: c.OS, Architecture: c.Architecture}), nil
+}
+
+// listed puts an image into an index, in place of what is there for the same processor.
+func listed(all v1.ImageIndex, img v1.Image, of v1.Platform) v1.ImageIndex {
+	all = mutate.RemoveManifests(all, func(d v1.Descriptor) bool {
+		return d.Platform != nil && d.Platform.OS == of.OS && d.Platform.Architecture == of.Architecture
+	})
+	return mutate.AppendManifests(all, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &of}})
+}
+
+// unchecked is a transport that believes every certificate.
+func unchecked() http.RoundTripper {
+	t := remote.DefaultTransport.(*http.Transport).Clone()    // as that package says
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user asks for it
+	return t
+}
+
+// ErrReference means that the reference cannot be parsed.
+var ErrReference = errors.New("cannot parse the image reference; write it as registry.example.org/tare/redis:latest")
+
+// pushError adds what to do to errors that users can correct.
+func pushError(to name.Reference, err error) error {
+	var t *transport.Error
+	switch {
+	case errors.As(err, &t) && (t.StatusCode == http.StatusUnauthorized || t.StatusCode == http.StatusForbidden):
+		return fmt.Errorf("the registry refuses the push; log in with docker login %s or podman login %s: %w", to.Context().RegistryStr(), to.Context().RegistryStr(), err)
+	case noTLS(err):
+		return fmt.Errorf("the registry %s has no TLS; --insecure pushes all the same: %w", to.Context().RegistryStr(), err)
+	case badCertificate(err):
+		return fmt.Errorf("the certificate of %s cannot be checked; install its authority's certificate on this host, or push with --insecure: %w", to.Context().RegistryStr(), err)
+	case errors.As(err, &t):
+		return err
+	case strings.Contains(err.Error(), "connection refused"), strings.Contains(err.Error(), "no such host"):
+		return fmt.Errorf("no registry answers at %s: %w", to.Context().RegistryStr(), err)
+	}
+	return err
+}
