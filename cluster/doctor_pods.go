@@ -153,7 +153,8 @@ func (s *Site) startProbe(ctx context.Context, d *deployment, name string, n rec
 
 // startClass starts a pod of a RuntimeClass, which ends at once.
 func (s *Site) startClass(ctx context.Context, d *deployment, c pod.Class, i int) Finding {
-	f := Finding{Area: AreaClass, Name: c.Name, Family: pod.New(c, nil, nil, nil).Traits(nil).Family}
+	k := pod.New(c, nil, nil, nil)
+	f := Finding{Area: AreaClass, Name: c.Name, Family: k.Traits(nil).Family}
 	if c.Class == "" {
 		return f
 	}
@@ -166,7 +167,7 @@ func (s *Site) startClass(ctx context.Context, d *deployment, c pod.Class, i int
 		}
 		return p.Status.Phase == corev1.PodSucceeded
 	})
-	f.Err, f.Detail = err, fmt.Sprintf("starts and ends in %.1f s, handler %s, on %s", took.Seconds(), c.Handler, p.Spec.NodeName)
+	f.Err, f.Detail = err, fmt.Sprintf("starts and ends in %.1f s, handler %s, on %s", took.Seconds(), c.Handler, p.Spec.NodeName)+k.Sizing()
 	return f
 }
 

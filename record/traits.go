@@ -38,6 +38,7 @@ type Traits struct {
 	Flags     []string `json:"flags,omitempty"`      // of the runtime, without the leading dashes: platform=kvm
 	OwnKernel Answer   `json:"own_kernel,omitempty"` // whether a kernel other than the host's answers system calls
 	Emulated  Answer   `json:"emulated,omitempty"`   // whether software emulates its processors; Unknown: a start finds out
+	Sizing    string   `json:"sizing,omitempty"`     // which of Kata's runtimes sizes its virtual machine, as in package sizing: go, rs
 	Native    string   `json:"native,omitempty"`     // the kind that runs what is not to be isolated, beside such a sandbox
 }
 
@@ -62,6 +63,8 @@ func Where(kind string, t Traits) string {
 const (
 	FactFamily         = ".family"
 	FactSandboxRuntime = ".runtime"
+	// FactSizing is the same of Traits.Sizing, without the dot: an instance that finds it out says so.
+	FactSizing = "sizing"
 )
 
 // facts are the traits that a trial records, by the ends of the facts' names, as texts.
@@ -69,7 +72,7 @@ const (
 func (t *Traits) facts(flags *string) map[string]*string {
 	return map[string]*string{
 		FactFamily: (*string)(&t.Family), FactSandboxRuntime: &t.Runtime, ".platform": &t.Platform,
-		".own_kernel": (*string)(&t.OwnKernel), ".flags": flags,
+		".own_kernel": (*string)(&t.OwnKernel), ".flags": flags, "." + FactSizing: &t.Sizing,
 	}
 }
 

@@ -64,6 +64,7 @@ type podSpec struct {
 	InitContainers []container          `yaml:"initContainers"`
 	Resources      resources            `yaml:"resources"` // of the pod as a whole (Kubernetes 1.34)
 	Overhead       map[string]yaml.Node `yaml:"overhead"`  // of its RuntimeClass
+	RuntimeClass   string               `yaml:"runtimeClassName"`
 }
 
 type resources struct {
@@ -81,14 +82,15 @@ type container struct {
 type Object struct {
 	Kind    string // of the object, such as Deployment
 	Name    string // "" if the object has no name
+	Class   string // RuntimeClass; "" for the cluster's default
 	Pod     Pod
-	Runtime Runtime // with the pod's annotations and overhead
+	Runtime Runtime // with the pod's annotations and overhead, and the runtime that its RuntimeClass names
 }
 
 // FromManifest reads the first object with containers of a Kubernetes manifest, YAML or
 // JSON: a Pod, or an object with a pod template. If that is a List, as of `kubectl get pods
 // -o yaml`, it reads all of the List. It puts a pod's annotations and overhead into a copy of
-// r. Errors have line and column. An empty manifest gives ErrEmpty.
+// r, and if r has no flavour, that of the RuntimeClass, as far as its name tells. Errors have line and column. An empty manifest gives ErrEmpty.
 func FromManifest(in io.Reader, r Runtime) ([]Object, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	switch {
@@ -154,7 +156,10 @@ func (m *manifest) inner() (podSpec, meta) {
 
 func (m *manifest) object(r Runtime) (Object, error) {
 	spec, at := m.inner()
-	o := Object{Kind: cmp.Or(m.Kind, "Pod"), Name: m.Metadata.Name, Runtime: r}
+	o := Object{Kind: cmp.Or(m.Kind, "Pod"), Name: m.Metadata.Name, Class: spec.RuntimeClass, Runtime: r}
+	if r.Flavour == "" {
+		o.Runtime.Flavour = FlavourOf(spec.RuntimeClass) // kata-deploy's classes are named as their handlers
+	}
 	var err error
 	if o.Pod, err = spec.pod(); err != nil {
 		return o, err

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,27 @@ const (
 	Go Flavour = "go" // boots the default and plugs the limits in
 	RS Flavour = "rs" // runtime-rs: boots limits and overhead, and plugs nothing in
 )
+
+// IsKata tells Kata's RuntimeClasses and their handlers by name: kata, kata-qemu, kata-clh, ...
+func IsKata(name string) bool { return strings.HasPrefix(name, "kata") }
+
+// FlavourOf tells which of Kata's runtimes a handler of a RuntimeClass stands for, by the names that kata-deploy gives
+// them: kata-SHIM, with a suffix for a further installation (RUST_SHIMS in
+// tools/packaging/kata-deploy/binary/src/utils/system.rs of 4.1). "": the name does not tell. Plain kata does not: it
+// may be either, by Kata's version and by who installed it.
+func FlavourOf(handler string) Flavour {
+	shim, is := strings.CutPrefix(handler, "kata-")
+	name, _, _ := strings.Cut(shim, "-")
+	switch {
+	case !is:
+		return ""
+	case strings.Contains(shim, "runtime-rs"), name == "dragonball":
+		return RS
+	case slices.Contains([]string{"qemu", "clh", "fc", "firecracker", "stratovirt"}, name):
+		return Go
+	}
+	return ""
+}
 
 // runtime-rs's overheads in a guest with QEMU (src/runtime-rs/Makefile, DEFOVERHEADVCPUS_QEMU
 // and DEFOVERHEADMEMSZ_QEMU of 4.1), and the queues of its network card (DEFNETQUEUES).

@@ -131,6 +131,35 @@ func TestRS(t *testing.T) {
 	}
 }
 
+// TestFlavourOf: kata-deploy's names tell the runtime, with a suffix too; others do not.
+func TestFlavourOf(t *testing.T) {
+	for want, handlers := range map[sizing.Flavour][]string{
+		sizing.RS: {"kata-qemu-runtime-rs", "kata-clh-runtime-rs", "kata-dragonball", "kata-qemu-runtime-rs-blue", "kata-dragonball-debug"},
+		sizing.Go: {"kata-qemu", "kata-clh", "kata-fc", "kata-qemu-coco-dev", "kata-qemu-blue"},
+		"":        {"", "kata", "kata-containers", "kata-runtime", "kata-qemux", "runc", "runsc", "qemu", "qemu-runtime-rs"},
+	} {
+		for _, h := range handlers {
+			if got := sizing.FlavourOf(h); got != want {
+				t.Errorf("%q: %q, want %q", h, got, want)
+			}
+		}
+	}
+}
+
+// TestManifestNamesRuntime: a pod's RuntimeClass chooses the rule, unless the user has.
+func TestManifestNamesRuntime(t *testing.T) {
+	for _, c := range []struct {
+		class       string
+		given, want sizing.Flavour
+	}{{"kata-qemu-runtime-rs", "", sizing.RS}, {"kata-qemu-runtime-rs", sizing.Go, sizing.Go}, {"kata-qemu", "", sizing.Go}, {"kata", "", ""}} {
+		text := "kind: Pod\nspec: {runtimeClassName: " + c.class + ", containers: [{name: web}]}\n"
+		got, err := sizing.FromManifest(strings.NewReader(text), sizing.Runtime{VCPUs: 1, Flavour: c.given})
+		if err != nil || len(got) != 1 || got[0].Class != c.class || got[0].Runtime.Flavour != c.want {
+			t.Errorf("%s: %+v, %v; want %q", c.class, got, err, c.want)
+		}
+	}
+}
+
 // TestRules: what bounds a figure, and whose it is, is said.
 func TestRules(t *testing.T) {
 	for want, rt := range map[string]sizing.Runtime{

@@ -108,6 +108,22 @@ func patch(x Item, kind string) string {
 	return ""
 }
 
+// TestSizingFound: a cluster's Kata has the rule that its trials tell, where no factor of the study does.
+func TestSizingFound(t *testing.T) {
+	for _, c := range []struct{ found, factor, rule string }{
+		{"rs", "", "vhost-queues-apart"}, {"go", "", "vhost-queues"}, {"", "", "vhost-queues"}, {"go", "rs", "vhost-queues-apart"},
+	} {
+		cell := at("kata", "default_vcpus", "2")
+		if c.factor != "" {
+			cell = at("kata", "default_vcpus", "2", "sizing", c.factor)
+		}
+		l := newLab("net", map[string]string{"connections": "16"})
+		l.in.Traits = map[string]record.Traits{"kata": {Family: record.FamilyVM, Sizing: c.found}}
+		l.finds(cause.Helper, string(record.RoleVhost), cell)
+		l.advice(t, c.rule)
+	}
+}
+
 // TestEachRule: each rule speaks of the case that it is for, with what it sets.
 func TestEachRule(t *testing.T) {
 	seen := make(map[string]bool)

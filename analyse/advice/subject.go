@@ -173,6 +173,8 @@ func (s *subject) room() bool {
 // kata is the runtime whose rule sized a subject's machine.
 func (b *builder) kata(s *subject) sizing.Runtime {
 	r := sizing.Runtime{VCPUs: s.vcpus, OverheadVCPUs: sizing.DefaultOverheadVCPUs, OverheadMiB: sizing.DefaultOverheadMiB}
+	level, _ := s.f.Cell.Get(study.FactorSandbox)
+	r.Flavour = sizing.Flavour(b.in.Traits[level].Sizing)
 	if v, ok := s.f.Cell.Get(factorSizing); ok {
 		r.Flavour = sizing.Flavour(v)
 	}

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/host/cgroup"
+	"tare/sizing"
 )
 
 // HostNetwork is what Around.Network says of a pod in its node's network namespace.
@@ -25,6 +27,7 @@ type Around struct {
 	Root    string `json:"root,omitempty"`    // file system of the container's root, and the snapshotter that made it
 	Network string `json:"network,omitempty"` // interfaces of the pod, without a runtime's own, or HostNetwork
 	Device  string `json:"device,omitempty"`  // kind of the first of them: veth, macvlan, or a driver's name
+	Sizing  string `json:"sizing,omitempty"`  // of a pod of Kata's: which of its runtimes made it (sizing.Flavour)
 }
 
 // around describes a container by the processes in its group.
@@ -49,6 +52,7 @@ func around(container *cgroup.Group) Around {
 	// A runtime may hide the container's root from the processes that run it, but whoever mounted
 	// it still sees it: their parent, containerd's shim.
 	id := regexp.MustCompile(`[0-9a-f]{64}`).FindString(container.Rel() + " " + p.text("cmdline"))
+	a.Sizing = madeBy(append(slices.Clone(all), outside), id)
 	for _, from := range []process{outside, "/proc/1"} {
 		if a.Root == "" && id != "" {
 			a.Root = from.root(id)
@@ -69,6 +73,52 @@ func around(container *cgroup.Group) Around {
 		}
 	}
 	return a
+}
+
+// kataShim is the program of both of Kata's runtimes.
+const kataShim = "containerd-shim-kata-v2"
+
+// madeBy tells which of Kata's runtimes made the sandbox with the ID: "" if neither did, or nobody tells. Its shim is
+// near the container, or in a control group of its own (sandbox_cgroup_only = false); then its arguments have the ID.
+func madeBy(near []process, id string) string {
+	for _, p := range near {
+		switch name := p.program(); {
+		case name == kataShim:
+			return p.flavour()
+		case strings.HasPrefix(name, "containerd-shim"), name == "conmon":
+			return "" // another runtime's
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		if p := process(dir); p.program() == kataShim && strings.Contains(p.text("cmdline"), id) {
+			return p.flavour()
+		}
+	}
+	return ""
+}
+
+// program is the name of a process's program; "" if that cannot be read.
+func (p process) program() string {
+	exe, _ := os.Readlink(filepath.Join(string(p), "exe"))
+	return strings.TrimSuffix(filepath.Base(exe), " (deleted)")
+}
+
+// flavour tells runtime-rs from the runtime in Go by the program itself: who installs it may put it anywhere, but Go's
+// linker leaves a note in each program.
+func (p process) flavour() string {
+	f, err := os.Open(filepath.Join(string(p), "exe"))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := buildinfo.Read(f); err == nil {
+		return string(sizing.Go)
+	}
+	return string(sizing.RS)
 }
 
 // process is the directory of a process in /proc.

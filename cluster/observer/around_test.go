@@ -1,11 +1,72 @@
 package observer
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"tare/host/cgroup"
 )
+
+// TestMadeBy: Kata's shim is told by its name and its program, near the container or by the sandbox's ID. The shims are
+// this test's own program, which is Go's, and sleep, which is not.
+func TestMadeBy(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skipf("no program that Go did not make: %v", err)
+	}
+	const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	start := func(program, name string, args ...string) process {
+		text, err := os.ReadFile(program)
+		at := filepath.Join(t.TempDir(), name)
+		if err := errors.Join(err, os.WriteFile(at, text, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), at, args...)
+		cmd.Args[0], cmd.Env = name, append(os.Environ(), asShim+"=1")
+		in, err := cmd.StdinPipe()
+		if err := errors.Join(err, cmd.Start()); err != nil {
+			t.Skipf("cannot start a copy of %s: %v", program, err)
+		}
+		t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return process(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
+	}
+	inGo := start("/proc/self/exe", kataShim, "-id", id)
+	inRust := start(sleep, kataShim, "1000")
+	other := start("/proc/self/exe", "containerd-shim-runc-v2")
+	for what, c := range map[string]struct {
+		near []process
+		id   string
+		want string
+	}{
+		"in Go":            {[]process{inGo}, "", "go"},
+		"not in Go":        {[]process{"", inRust}, "", "rs"},
+		"found by the ID":  {nil, id, "go"},
+		"of another ID":    {nil, strings.ReplaceAll(id, "0", "1"), ""},
+		"another's":        {[]process{other}, id, ""},
+		"nothing is known": {nil, "", ""},
+	} {
+		if got := madeBy(c.near, c.id); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// asShim has this test's program wait, as a shim does.
+const asShim = "TARE_TEST_AS_SHIM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asShim) != "" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // TestRootIn: a node's mount table names the file system of a container's root and its snapshotter.
 func TestRootIn(t *testing.T) {

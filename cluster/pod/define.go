@@ -16,6 +16,7 @@ import (
 
 	"tare/param"
 	"tare/sandbox"
+	"tare/sizing"
 )
 
 // Word is the key kind of a definition.
@@ -129,7 +130,7 @@ func (k *RuntimeClass) Define(name string, keys param.Values) (sandbox.Kind, err
 		s.request[corev1.ResourceName(of)] = q
 	}
 	switch {
-	case s.hostNetwork && isKata(d.class):
+	case s.hostNetwork && sizing.IsKata(d.class):
 		return nil, fmt.Errorf("%s %s: a virtual machine does not have the node's network; write %s: %s", keyNetwork, ofHost, keyNetwork, onPodNetwork)
 	case s.hostNetwork && given[networksAnnotation] != "":
 		return nil, fmt.Errorf("%s %s: such a pod gets no other networks; leave out %s", keyNetwork, ofHost, keyNetworks)
@@ -187,7 +188,7 @@ func (k *RuntimeClass) Params() []param.Param {
 // annotations are those of the definition, and of Kata where the definition does not say.
 func (k *RuntimeClass) annotations() []annotation {
 	out := slices.Clone(k.set.annotations)
-	if isKata(k.class) {
+	if sizing.IsKata(k.class) {
 		for _, a := range ofKata() {
 			if !slices.ContainsFunc(out, func(o annotation) bool { return o.name == a.name }) {
 				out = append(out, a)
@@ -227,7 +228,7 @@ func (k *RuntimeClass) CheckOptions(options map[string]string) error {
 	if err := checkClass(options); err != nil {
 		return err
 	}
-	if isKata(k.class) && options[factorVCPUs] == "0" {
+	if sizing.IsKata(k.class) && options[factorVCPUs] == "0" {
 		return fmt.Errorf("%s = 0: a virtual machine boots with at least one vCPU; write 1 or more, or %s", factorVCPUs, configured)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,30 @@ func TestFacts(t *testing.T) {
 	} {
 		if got := i.Facts()[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestSizing: the name of a handler tells which of Kata's runtimes sizes the machine, and the node knows better.
+func TestSizing(t *testing.T) {
+	for handler, want := range map[string][2]string{
+		"kata-qemu-runtime-rs": {"rs", ", sized by Kata's runtime-rs"}, "kata-clh": {"go", ", sized by Kata's runtime in Go"},
+		"kata": {"", "does not tell"}, "runsc": {"", ""},
+	} {
+		k := kind(Class{Name: "x", Class: "x", Handler: handler})
+		if got := k.Traits(nil).Sizing; got != want[0] {
+			t.Errorf("%s: %q", handler, got)
+		}
+		if got := k.Sizing(); !strings.Contains(got, want[1]) || (want[1] == "") != (got == "") || !strings.HasSuffix(k.About(), got) {
+			t.Errorf("%s: %q in %q", handler, got, k.About())
+		}
+		i := &instance{kind: k, pod: k.manifest(&sandbox.Want{Name: "t1-1-main"}, "x")}
+		if _, told := i.Facts()[record.FactSizing]; told {
+			t.Errorf("%s: a fact that nobody found hides the trait", handler)
+		}
+		i.found = observer.Found{Cgroup: "pod", Around: observer.Around{Sizing: "rs"}}
+		if got := i.Facts()[record.FactSizing]; got != "rs" {
+			t.Errorf("%s: the node says rs, the fact %q", handler, got)
 		}
 	}
 }

@@ -1,9 +1,8 @@
 package pod
 
 import (
-	"strings"
-
 	"tare/param"
+	"tare/sizing"
 )
 
 // Factors of classes of Kata Containers, by the names that the sandbox vm has for the same.
@@ -25,8 +24,19 @@ const (
 	mostMemory  = 1 << 24 // MiB
 )
 
-// isKata tells Kata's classes by their name: kata, kata-qemu, kata-clh, ...
-func isKata(class string) bool { return strings.HasPrefix(class, "kata") }
+// Sizing says, after a comma, which of Kata's runtimes sizes the machine of a pod; "" for other classes.
+func (k *RuntimeClass) Sizing() string {
+	switch sizing.FlavourOf(k.handler) {
+	case sizing.RS:
+		return ", sized by Kata's runtime-rs"
+	case sizing.Go:
+		return ", sized by Kata's runtime in Go"
+	}
+	if sizing.IsKata(k.handler) {
+		return ", sized by Kata's runtime in Go or runtime-rs: this handler's name does not tell, and tare takes the runtime in Go unless a study with --observe finds the other"
+	}
+	return ""
+}
 
 // ParamsOf are the parameters of a class of which only the name is known.
 func ParamsOf(class string) []param.Param { return (&RuntimeClass{class: class}).Params() }

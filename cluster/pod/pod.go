@@ -27,6 +27,7 @@ import (
 	"tare/sandbox"
 	"tare/sandbox/oci"
 	"tare/sandbox/vm"
+	"tare/sizing"
 )
 
 // Class is a RuntimeClass, or the cluster's default runtime under the name of the baseline.
@@ -77,7 +78,7 @@ func (k *RuntimeClass) About() string {
 	if k.class == "" {
 		return "a pod of the cluster's default runtime: the baseline"
 	}
-	return fmt.Sprintf("a pod of RuntimeClass %s (handler %s)", k.class, k.handler)
+	return fmt.Sprintf("a pod of RuntimeClass %s (handler %s)", k.class, k.handler) + k.Sizing()
 }
 
 // About how long a pod takes to start and to go: two polls of its kubelet.
@@ -89,6 +90,7 @@ const checkWithin = 2 * time.Minute
 // Traits implements sandbox.Kind.
 func (k *RuntimeClass) Traits(map[string]string) sandbox.Traits {
 	t := sandbox.Traits{Takes: takes, CheckWithin: checkWithin, Traits: oci.TraitsOf(k.handler)}
+	t.Sizing = string(sizing.FlavourOf(k.handler))
 	if k.class == "" {
 		t.Family, t.OwnKernel, t.Emulated = record.FamilyNative, record.No, record.No
 	}

@@ -47,7 +47,7 @@ func (a *app) sizeVerb() *cobra.Command {
 	fl.StringVar(&f.vcpus, "default-vcpus", strconv.Itoa(sizing.DefaultVCPUs), "vCPUs at boot; all, or -1, for as many as --host-cpus")
 	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
 	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which limit the vCPUs (default: no limit)")
-	fl.StringVar(&f.flavour, "runtime", string(sizing.Go), "Kata's runtime: go, or rs (runtime-rs, the default since Kata 4)")
+	fl.StringVar(&f.flavour, "runtime", string(sizing.Go), "Kata's runtime: go, or rs (runtime-rs, the default since Kata 4); without the flag, the one that a manifest's runtimeClassName names")
 	fl.Float64Var(&f.overVCPUs, "overhead-vcpus", sizing.DefaultOverheadVCPUs, "with --runtime rs: vCPUs in addition to a CPU limit")
 	fl.IntVar(&f.overMemory, "overhead-memory", sizing.DefaultOverheadMiB, "with --runtime rs: MiB in addition to a memory limit")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
@@ -66,6 +66,9 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 	if err != nil {
 		return err
 	}
+	if !cmd.Flags().Changed("runtime") {
+		rt.Flavour = "" // a manifest's RuntimeClass may tell it
+	}
 	pods := []sizing.Object{{Runtime: rt}}
 	given := slices.IndexFunc(podFlags(), cmd.Flags().Changed)
 	switch {
@@ -76,6 +79,7 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		switch {
 		case err == nil:
 			pods = got
+			a.noteUntold(pods)
 		case manifest || !errors.Is(err, sizing.ErrEmpty): // an empty file or pipe is not a pod, unless it was asked for
 			return coded(exitUsage, "stdin:%w", err)
 		case isPipe(cmd.InOrStdin()): // what was to write the manifest may have failed
@@ -87,6 +91,17 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 		}
 	}
 	return a.printSizes(pods, f.json)
+}
+
+// noteUntold says for which RuntimeClasses of Kata's the rule is only taken for granted.
+func (a *app) noteUntold(pods []sizing.Object) {
+	var said []string
+	for i := range pods {
+		if o := &pods[i]; o.Runtime.Flavour == "" && sizing.IsKata(o.Class) && !slices.Contains(said, o.Class) {
+			said = append(said, o.Class)
+			a.note("the name of RuntimeClass %s does not tell which of Kata's runtimes it is, so the size follows that in Go; --runtime rs is the other", o.Class)
+		}
+	}
 }
 
 // podFlags are the flags that describe a pod.
