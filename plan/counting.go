@@ -144,8 +144,8 @@ func (p *Plan) remainingCounting(out *Progress, estimate func(record.Cell) time.
 }
 
 // nextCounting returns the counting trial to make.
-func (p *Plan) nextCounting(stratum int) Next {
-	n := Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: p.seq + 1, Stratum: stratum, Node: p.walk.node, Counting: true}
+func (p *Plan) nextCounting(stratum int, node string) Next {
+	n := Next{Cell: p.study.Strata[stratum].Counting, Block: 1, Attempt: 1, Seq: p.seq + 1, Stratum: stratum, Node: node, Counting: true}
 	for _, t := range p.counting.tries[stratum] {
 		n.Attempt = t.attempt + 1
 	}

@@ -21,7 +21,8 @@ import (
 
 // setNodes takes over the list of nodes.
 func (p *Plan) setNodes(nodes []string) {
-	p.nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
+	p.all = slices.Compact(slices.Sorted(slices.Values(nodes)))
+	p.nodes = slices.Clone(p.all)
 	if len(p.nodes) == 1 {
 		p.only = p.nodes[0]
 	}

@@ -132,6 +132,7 @@ type Plan struct {
 	rule   stat.Rule
 	last   int      // pass
 	nodes  []string // that blocks can begin on, sorted; none: one node without a name
+	all    []string // nodes holds these, but for those that were lost
 	only   string   // the node of trials that name none
 	turns  []int    // by stratum: its turn to choose a node; nil for one node
 	cells  []cellState
@@ -296,52 +297,42 @@ func (p *Plan) Strays() int { return p.strays }
 // Next returns the trial to make now, and false if the study is finished. It returns the same
 // trial until Done has recorded it.
 func (p *Plan) Next() (Next, bool) {
-	at, ok := p.advance()
-	if !ok {
-		return Next{}, false
+	if nexts := p.Together(); len(nexts) > 0 {
+		return nexts[0], true
 	}
-	n := Next{Block: at.block, Attempt: 1, Seq: p.seq + 1, Node: p.walk.node}
-	if at.cell == sentinelCell {
-		n.Cell, n.Stratum, n.Sentinel = p.sentinel.study.Cell, -1, true
-		for _, passes := range p.sentinel.passes {
-			if at.block <= len(passes) {
-				for _, t := range passes[at.block-1] {
-					n.Attempt = max(n.Attempt, t.attempt+1)
-				}
-			}
-		}
-		return n, true
-	}
-	if at.cell <= countingCell {
-		return p.nextCounting(countingCell - at.cell), true
-	}
-	c := &p.cells[at.cell]
-	n.Cell, n.Stratum, n.Again, n.Turns = c.cell, c.stratum, p.walk.again, p.strata[c.stratum].turns
-	n.Attempt = c.at(at.block).next()
-	return n, true
+	return Next{}, false
 }
 
 // Together returns the trials to make now: the rest of the block under way if the study weighs
 // in turns, and otherwise that of Next. It returns none if the study is finished.
 func (p *Plan) Together() []Next {
-	first, ok := p.Next()
-	if !ok {
-		return nil
-	}
-	out := []Next{first}
-	if first.Turns < 1 {
-		return out
-	}
+	at, ok := p.advance()
 	w := &p.walk
-	for _, id := range w.block[1:] {
+	switch {
+	case !ok:
+		return nil
+	case at.cell == sentinelCell:
+		return []Next{p.nextSentinel(at.block, w.node)}
+	case at.cell <= countingCell:
+		return []Next{p.nextCounting(countingCell-at.cell, w.node)}
+	}
+	missing, _ := p.missing(at.block, w.block, w.until)
+	out := p.together(at.block, w.node, missing)
+	for i := range out {
+		out[i].Again = w.again
+	}
+	return out
+}
+
+// together returns the trials to make now of a block without these cells: all of them if the study weighs in turns,
+// otherwise the first.
+func (p *Plan) together(pass int, node string, missing []int) (out []Next) {
+	for i, id := range missing {
 		c := &p.cells[id]
-		b := c.at(first.Block)
-		if _, _, settled := b.settled(p.study.Retries, w.until); settled || c.gaveUp != "" {
-			continue
+		n := Next{Cell: c.cell, Block: pass, Attempt: c.at(pass).next(), Seq: p.seq + 1 + i, Stratum: c.stratum, Node: node, Turns: p.strata[c.stratum].turns}
+		if out = append(out, n); n.Turns < 1 {
+			break
 		}
-		n := first
-		n.Cell, n.Seq, n.Attempt = c.cell, first.Seq+len(out), b.next()
-		out = append(out, n)
 	}
 	return out
 }

@@ -16,12 +16,19 @@ type Progress struct {
 	Passes    int           `json:"passes"`
 	AtLeast   int           `json:"at_least"` // trials left
 	AtMost    int           `json:"at_most"`
-	LeastTime time.Duration `json:"least_time"`
+	LeastTime time.Duration `json:"least_time"` // of trials, one after another
 	MostTime  time.Duration `json:"most_time"` // within the budget, if the budget may cut
 	Unknown   int           `json:"unknown"`   // trials of AtMost of unknown duration; they count as no time
 
 	Sentinels int `json:"sentinels,omitempty"` // of AtMost, about: trials of the sentinel
 	Counting  int `json:"counting,omitempty"`  // of AtMost: trials that count system calls
+}
+
+// Across returns the progress with the times that pass if so many machines measure at the same time; 0: one.
+func (r Progress) Across(machines int) Progress {
+	r.LeastTime /= time.Duration(max(1, machines))
+	r.MostTime /= time.Duration(max(1, machines))
+	return r
 }
 
 // Remaining returns the progress. A cell's time is the mean of its trials so far; without

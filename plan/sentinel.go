@@ -84,19 +84,32 @@ type sentinelTry struct {
 
 // watch is the walk's part of it, for one node.
 type watch struct {
-	at      int // tries consumed of the pass
-	made    int
+	pace
 	failing int
 	off     string // why there are no more sentinels
-	time    time.Duration
-	spent   time.Duration // on the node
-	since   int           // blocks since the last
 	points  []Sentinel
 	gap     []ref   // blocks since the last point
 	gaps    [][]ref // by point: the blocks before it
 	epochs  []*epochState
 	wall    stat.Detector // of the time
 	wait    stat.Detector
+}
+
+// pace decides when a node's sentinel is due.
+type pace struct {
+	at    int // tries consumed of the pass
+	made  int
+	since int           // blocks since the last
+	time  time.Duration // of sentinels
+	spent time.Duration // on the node
+}
+
+// took counts a sentinel.
+func (v *pace) took(d time.Duration) {
+	v.made++
+	v.since = 0
+	v.time += d
+	v.spent += d
 }
 
 type ref struct{ pass, stratum int }
@@ -173,10 +186,10 @@ func (p *Plan) watching() bool {
 
 // sentinelDue decides before a block whether the sentinel runs first on its node: at
 // the beginning, and whenever another one keeps within its share of the time there.
-func (p *Plan) sentinelDue(w *watch) bool {
+func (p *Plan) sentinelDue(w *pace) bool {
 	s := p.sentinel.study
 	switch {
-	case !p.watching() || w.off != "":
+	case !p.watching():
 		return false
 	case w.made == 0:
 		return true
@@ -191,27 +204,16 @@ func (p *Plan) sentinelDue(w *watch) bool {
 // takeSentinel follows the walk over the sentinel that is due; false when it is
 // yet to run.
 func (p *Plan) takeSentinel(w *watch, node string) bool {
-	s := &p.sentinel
-	var tries []sentinelTry
-	if passes := s.passes[node]; p.walk.pass <= len(passes) {
-		tries = passes[p.walk.pass-1]
-	}
-	for w.at < len(tries) && tries[w.at].interrupted {
-		w.at++
-	}
-	if w.at == len(tries) {
-		if !s.skipped {
+	t := p.sentinelAt(node, p.walk.pass, &w.at)
+	if t == nil {
+		if !p.sentinel.skipped {
 			return false
 		}
 		w.off = "this host cannot run it"
 		return true
 	}
-	t := &tries[w.at]
-	w.at++
-	w.made++
-	w.since = 0
-	w.time += t.duration
-	p.spend(node, t.duration)
+	w.took(t.duration)
+	p.walk.spent += t.duration
 	if !t.ok || !t.has || !(t.value > 0) || math.IsInf(t.value, 0) {
 		if w.failing++; w.failing == giveUpAfter {
 			w.off = fmt.Sprintf("failed %d times running", giveUpAfter)
@@ -228,6 +230,35 @@ func (p *Plan) takeSentinel(w *watch, node string) bool {
 		p.change(w, node, k, ChangedWait)
 	}
 	return true
+}
+
+// nextSentinel returns the trial of the sentinel to make.
+func (p *Plan) nextSentinel(pass int, node string) Next {
+	n := Next{Cell: p.sentinel.study.Cell, Block: pass, Attempt: 1, Seq: p.seq + 1, Stratum: -1, Node: node, Sentinel: true}
+	for _, passes := range p.sentinel.passes {
+		if pass <= len(passes) {
+			for _, t := range passes[pass-1] {
+				n.Attempt = max(n.Attempt, t.attempt+1)
+			}
+		}
+	}
+	return n
+}
+
+// sentinelAt returns a node's try of the sentinel in a pass after the first at of them, and counts it; nil if there is none.
+func (p *Plan) sentinelAt(node string, pass int, at *int) *sentinelTry {
+	passes := p.sentinel.passes[node]
+	if pass > len(passes) {
+		return nil
+	}
+	for tries := passes[pass-1]; *at < len(tries); {
+		t := &tries[*at]
+		*at++
+		if !t.interrupted {
+			return t
+		}
+	}
+	return nil
 }
 
 // change begins an epoch of a node at a point and puts the blocks before it down to

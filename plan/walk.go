@@ -106,7 +106,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 		cells := p.blockOrder(w.pass, stratum, 0)
 		stay := p.stay(ref{w.pass, stratum}, cells, p.turn(w.pass, stratum))
 		w.node, w.until = stay.node, stay.until
-		if watch := p.watch(stay.node); p.sentinelDue(watch) {
+		if watch := p.watch(stay.node); watch.off == "" && p.sentinelDue(&watch.pace) {
 			if p.takeSentinel(watch, stay.node) {
 				continue
 			}
@@ -177,20 +177,26 @@ func (p *Plan) follow() (cell int, missing bool) {
 // about the passes up to the third after the first pass. They stop only when no time at all is
 // left: an estimate that is a little short must not leave half the study with two blocks.
 func (p *Plan) affordable(stratum int) bool {
-	w, s, budget := &p.walk, &p.strata[stratum], p.study.Budget.Time
-	if budget <= 0 || w.pass == 1 {
+	if p.fits(stratum, p.walk.pass, p.walk.spent) {
+		return true
+	}
+	s := &p.strata[stratum]
+	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
+		Text: fmt.Sprintf("the budget of %s left no time for another block", plain(p.study.Budget.Time))}
+	return false
+}
+
+// fits decides whether a block may begin when so much time is spent.
+func (p *Plan) fits(stratum, pass int, spent time.Duration) bool {
+	s, budget := &p.strata[stratum], p.study.Budget.Time
+	if budget <= 0 || pass == 1 {
 		return true
 	}
 	next := time.Duration(0)
-	if w.pass > stat.MinN && s.closed > 0 {
+	if pass > stat.MinN && s.closed > 0 {
 		next = s.time / time.Duration(s.closed)
 	}
-	if w.spent < budget && w.spent+next <= budget {
-		return true
-	}
-	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-		Text: fmt.Sprintf("the budget of %s left no time for another block", plain(budget))}
-	return false
+	return spent < budget && spent+next <= budget
 }
 
 // plain writes a duration; whole minutes without their seconds.
