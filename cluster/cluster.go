@@ -41,6 +41,7 @@ type Site struct {
 	Apps      map[string]string // references of images by their names in studies
 	Insecure  bool              // registries that are asked about images may be without TLS, or have any certificate
 	Observe   bool              // read the pods' figures on their nodes
+	AtOnce    int               // trials on different nodes; 0: one on each machine
 	Namespace string            // an existing one for everything; "": each study makes one of its own
 	Takes     remote.Takes
 	Say       func(format string, args ...any) // tells the user
@@ -63,6 +64,9 @@ func (s *Site) About() site.About {
 	}
 	if s.Observe {
 		flag += " --observe"
+	}
+	if s.AtOnce > 0 {
+		flag += fmt.Sprintf(" --at-once %d", s.AtOnce)
 	}
 	return site.About{
 		Flag: flag, Suffix: "-k8s", Cannot: "the cluster cannot run",
@@ -150,7 +154,7 @@ func unready(n *corev1.Node) string {
 // describe is a node as results keep it. Its name is the label by which pods choose it.
 func describe(n *corev1.Node) record.Node {
 	i := n.Status.NodeInfo
-	return record.Node{Name: cmp.Or(n.Labels[corev1.LabelHostname], n.Name), Host: record.Host{
+	return record.Node{Name: cmp.Or(n.Labels[corev1.LabelHostname], n.Name), Machine: i.BootID, Host: record.Host{
 		Hostname: n.Name, OS: i.OSImage, Kernel: i.KernelVersion, Arch: i.Architecture,
 		Threads: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
 		Tools: map[string]string{"kubelet": i.KubeletVersion, "container runtime": i.ContainerRuntimeVersion},
@@ -241,7 +245,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce}
 	if b.Images, err = s.images(limited, r, on.nodes[0].Host.Arch); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ type Brief struct {
 	Storage       []pod.StorageClass // nil: not known
 	Agents        string             // name of the Secret with their identity
 	Observers     string             // the token of the nodes' observers; "": there are none
+	AtOnce        int                // trials on different nodes; 0: one on each machine
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -305,7 +306,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	if s.nodes == nil {
 		s.say("nothing reads the nodes: the report has no causes; --observe adds them (docs/cluster.md)")
 	}
-	s.open, s.source = ahead.New(h, r.Study, keptDir), source
+	s.open, s.source = ahead.New(h, r.Study, keptDir, s.brief.AtOnce), source
 	return openSession{s.open, s}, nil
 }
 

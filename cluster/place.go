@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/cluster/observer"
 	"tare/host/probe"
+	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
 	"tare/trial"
@@ -27,13 +27,13 @@ type place struct {
 	at     []record.Node // of the study, by name
 }
 
-// peer is the other node of a pair, by trial.Maker: the next one, so that each node is in as many pairs as another.
+// peer is the other node of a pair, by trial.Maker.
 func (p place) peer(node string) string {
-	i := slices.IndexFunc(p.at, func(n record.Node) bool { return n.Name == node })
-	if i < 0 || len(p.at) < 2 {
-		return ""
+	var all []string
+	for _, n := range p.at {
+		all = append(all, n.Name)
 	}
-	return p.at[(i+1)%len(p.at)].Name
+	return plan.Peer(all, node)
 }
 
 // checkLink says why pods cannot be linked so.

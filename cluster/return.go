@@ -69,13 +69,30 @@ func (s *session) again(ctx context.Context) error {
 	}
 }
 
+// Lead is of site.Lasting.
+func (s *session) Lead(done []record.Trial) error {
+	l, err := s.lasting()
+	if err != nil {
+		return err
+	}
+	return l.Lead(done)
+}
+
 // GoOn is of site.Lasting.
 func (s *session) GoOn(done []record.Trial) error {
-	l, is := s.Session.(site.Lasting)
-	if !is {
-		return errors.New("the coordinator cannot go on by itself")
+	l, err := s.lasting()
+	if err != nil {
+		return err
 	}
 	return l.GoOn(done)
+}
+
+func (s *session) lasting() (site.Lasting, error) {
+	l, is := s.Session.(site.Lasting)
+	if !is {
+		return nil, errors.New("the coordinator cannot go on by itself")
+	}
+	return l, nil
 }
 
 // Leave is of site.Lasting: the coordinator stays.

@@ -1,5 +1,7 @@
 package record
 
+import "cmp"
+
 // Host describes the machine that results came from. Unknown strings are "",
 // never a guess.
 type Host struct {
@@ -26,4 +28,10 @@ type Host struct {
 type Node struct {
 	Name string `json:"name"`
 	Host Host   `json:"host"`
+	// Machine is the same for nodes that share one, as those of kind (https://kind.sigs.k8s.io) do. "": the node is a
+	// machine of its own.
+	Machine string `json:"machine,omitempty"`
 }
+
+// On is the machine of the node.
+func (n *Node) On() string { return cmp.Or(n.Machine, n.Name) }

@@ -62,6 +62,9 @@ type Preview struct {
 	// Pace is how long a trial takes this session where that is not what the trial says,
 	// as in a rehearsal; 0 where it is.
 	Pace time.Duration
+	// AtOnce is how many trials, or blocks that take turns, are made on different machines at the same time after
+	// Lasting.Lead; 0 or 1: one after another.
+	AtOnce int
 }
 
 // Session makes the trials of one study. Only Trials may take long.
@@ -85,6 +88,9 @@ type Session interface {
 // Lasting is a Session that can go on without whoever asks it for trials.
 type Lasting interface {
 	Session
+	// Lead makes the trials that the study's plan asks for after those that are done, on several machines at once,
+	// while somebody asks for trials. They are kept for Trials.
+	Lead(done []record.Trial) error
 	// GoOn makes the trials that the study's plan asks for after those that are done. They are kept
 	// for Trials.
 	GoOn(done []record.Trial) error

@@ -41,6 +41,7 @@ type clusterFlags struct {
 	apps     map[string]string
 	observe  bool
 	insecure bool
+	atOnce   int
 }
 
 // add adds the flags of a verb that measures.
@@ -51,6 +52,11 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.Lookup("app").DefValue = "" // not []
 	fl.BoolVar(&f.insecure, "insecure-registry", false, "with --on k8s: ask registries about images even without TLS, or with a certificate that cannot be checked")
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
+}
+
+// addAtOnce adds the flag of a verb that makes many trials.
+func (f *clusterFlags) addAtOnce(fl *pflag.FlagSet) {
+	fl.IntVar(&f.atOnce, "at-once", 0, "with --on k8s: make `N` trials at once, each on a node of its own (default: one on each machine)")
 }
 
 // addImage adds them to a verb that has no --image of its own: it is tare's.
@@ -73,7 +79,10 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
 	}
-	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	if f.atOnce < 0 {
+		return nil, coded(exitUsage, "--at-once %d: give 1 or more; without the flag, one trial runs on each machine", f.atOnce)
+	}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

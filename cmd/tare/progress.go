@@ -20,6 +20,7 @@ type progress struct {
 	terminal bool
 	done     int
 	failed   int
+	atOnce   int // trials that are made at the same time
 	expected func(record.Cell) time.Duration
 	pace     *pace // of a rehearsal: its trials do not take what they say; nil: they do
 	searches []search
@@ -44,7 +45,7 @@ func (p *progress) observe(ev run.Event) {
 		p.line(ev)
 		return
 	}
-	r := ev.Plan.Remaining(p.expected)
+	r := ev.Plan.Remaining(p.expected).Across(p.atOnce)
 	left := p.pace.left(r)
 	switch {
 	case p.terminal && ev.Kind == run.TrialStarts:

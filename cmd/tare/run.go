@@ -8,6 +8,7 @@ import (
 
 	"tare/host"
 	"tare/plan"
+	"tare/record"
 	"tare/report/words"
 	"tare/run"
 	"tare/site"
@@ -47,6 +48,7 @@ func (a *app) runVerb() *cobra.Command {
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
 	f.cluster.addImage(fl)
+	f.cluster.addAtOnce(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
@@ -118,6 +120,16 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	return a.measure(ctx, st, where.About(), s, db, f)
 }
 
+// follow makes the trials that a plan asks for beside those that are done: on several machines at once, where the site can.
+func (a *app) follow(ctx context.Context, e run.Engine, p *plan.Plan, done []record.Trial) error {
+	if l, is := e.Session.(site.Lasting); is && e.Session.Preview().AtOnce > 1 {
+		if err := l.Lead(done); err != nil {
+			a.say("trials are made one after another: %v", err)
+		}
+	}
+	return e.Run(ctx, p)
+}
+
 // measure runs the trials that are still wanted and prints the report.
 func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s site.Session, db *store.Store, f runFlags) error {
 	skips, each := s.Preview().Skips, s.Preview().Pace
@@ -131,6 +143,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 	}
 	a.announce(st, at, s, p, db.Dir(), len(done))
 	prog := newProgress(a.stderr, f.json, len(done), once(s.Expected))
+	prog.atOnce = s.Preview().AtOnce
 	if f.json {
 		prog.out = a.stdout
 	} else {
@@ -140,7 +153,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 		prog.rehearses(each)
 	}
 	prog.searches = searchesOf(st)
-	runErr := (&run.Engine{Session: s, Store: db, Observe: prog.observe}).Run(ctx, p)
+	runErr := a.follow(ctx, run.Engine{Session: s, Store: db, Observe: prog.observe}, p, done)
 	prog.finish()
 	if a.logs != nil {
 		if err := a.logs.count(st.Name, db); err != nil {

@@ -17,13 +17,18 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 		a.say("the study in %s is finished; `tare run` with --fresh runs it again in a new folder", dir)
 		return
 	}
-	r := p.Remaining(s.Expected)
-	skips := s.Preview().Skips
+	skips, atOnce := s.Preview().Skips, s.Preview().AtOnce
+	r := p.Remaining(s.Expected).Across(atOnce)
 	if each := s.Preview().Pace; each > 0 {
 		a.announceRehearsal(each, r)
 	}
 	a.say("study %s, %s, %s done, %s to do in %s; results in %s", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
 		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
+	if one := shared(s.Nodes()); atOnce > 1 {
+		a.say("%d trials at once, on different nodes", atOnce)
+	} else if one != nil {
+		a.say("nodes %s share a machine, so trials run one after another; --at-once changes that", words.List(one))
+	}
 	if n := cells(st) - possible(st, skips); n > 0 {
 		are, them := "are", "them"
 		if n == 1 {
@@ -45,6 +50,20 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 			a.say("%s", s.Reason)
 		}
 	}
+}
+
+// shared are the nodes if several are one machine.
+func shared(nodes []record.Node) (names []string) {
+	for i := range nodes {
+		if nodes[i].On() != nodes[0].On() {
+			return nil
+		}
+		names = append(names, nodes[i].Name)
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return names
 }
 
 // withoutSentinel says why a study that should have a sentinel goes on without.

@@ -98,6 +98,7 @@ func (a *app) weighVerb() *cobra.Command {
 	hostFlag(cmd, &f.host)
 	fl.StringVar(&f.on, "on", "", "k8s: weigh in pods of a Kubernetes cluster (default: this host)")
 	f.cluster.add(fl)
+	f.cluster.addAtOnce(fl)
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
 	_ = cmd.RegisterFlagCompletionFunc("in", completeKinds)
 	return cmd
@@ -330,7 +331,8 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	skips := s.Preview().Skips
 	p := plan.New(st, skips, run.Nodes(s))
 	live := newLive(a, st, cat, skips, once(s.Expected), f.json)
-	runErr := (&run.Engine{Session: s, Store: db, Observe: live.observe}).Run(ctx, p)
+	live.atOnce = s.Preview().AtOnce
+	runErr := a.follow(ctx, run.Engine{Session: s, Store: db, Observe: live.observe}, p, nil)
 	live.close()
 	lost := errors.Is(runErr, run.ErrNoNode)
 	if runErr != nil && !lost && !errors.Is(runErr, site.ErrInterrupted) {

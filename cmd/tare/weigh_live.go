@@ -25,6 +25,7 @@ type live struct {
 	describe func(study.Workload) []record.Response
 	skips    []record.Skip
 	expected func(record.Cell) time.Duration
+	atOnce   int // trials that are made at the same time
 	trials   []record.Trial
 	told     time.Time // when the last plain line was printed
 
@@ -65,7 +66,7 @@ func (l *live) observe(ev run.Event) {
 	if l.silent {
 		return
 	}
-	left := ev.Plan.Remaining(l.expected)
+	left := ev.Plan.Remaining(l.expected).Across(l.atOnce)
 	switch {
 	case l.terminal:
 		known := l.known()

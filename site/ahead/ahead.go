@@ -3,7 +3,8 @@
 //
 // The data path: 1. Session makes the trials that are asked for, and keeps each in a file until the
 // asker asks for later ones; 2. an asker that is lost (Leave) does not end a trial that runs;
-// 3. after GoOn the session follows the plan by itself; 4. an asker that comes back gets what is
+// 3. after GoOn the session follows the plan by itself, and after Lead for as long as an asker is there: a crew then
+// makes trials on several machines at once (crew.go); 4. an asker that comes back gets what is
 // kept. Its plan asks for the same trials, because a plan is pure: the same results give the
 // same next trial (package plan).
 package ahead
@@ -13,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +22,6 @@ import (
 
 	"tare/plan"
 	"tare/record"
-	"tare/run"
 	"tare/site"
 	"tare/study"
 )
@@ -30,18 +31,46 @@ type Session struct {
 	site.Session
 	study *study.Study
 	dir   string
+	most  int // trials at once
 
 	mu      sync.Mutex
 	kept    []plan.Next        // whose trials are in dir
 	cancel  context.CancelFunc // ends what makes trials; nil: nothing does
-	going   bool               // GoOn makes them
+	going   bool               // the crew does
+	crew    *crew              // nil: trials are made when they are asked for
+	alone   bool               // it goes on without an asker
+	there   bool               // an asker is
 	broken  error              // a trial could not be kept
 	changed chan struct{}      // closed, and made anew, when any of the above changes
 }
 
-// New wraps a session of a study. dir is an existing directory for trials that nobody has taken yet.
-func New(inner site.Session, st *study.Study, dir string) *Session {
-	return &Session{Session: inner, study: st, dir: dir, changed: make(chan struct{})}
+// New wraps a session of a study. dir is an existing directory for trials that nobody has taken yet. At most so many trials, or
+// blocks that take turns, are made at once, however many nodes share a machine; 0: one on each machine.
+func New(inner site.Session, st *study.Study, dir string, most int) *Session {
+	return &Session{Session: inner, study: st, dir: dir, most: most, changed: make(chan struct{})}
+}
+
+// Preview is of site.Session.
+func (s *Session) Preview() site.Preview {
+	p := s.Session.Preview()
+	p.AtOnce = len(s.machines())
+	if s.most > 0 {
+		p.AtOnce = min(s.most, p.AtOnce)
+	}
+	return p
+}
+
+// machines are those of the session, with their nodes.
+func (s *Session) machines() map[string][]string {
+	out := map[string][]string{}
+	for _, n := range s.Nodes() {
+		on := n.Name
+		if s.most == 0 {
+			on = n.On()
+		}
+		out[on] = append(out[on], n.Name)
+	}
+	return out
 }
 
 // Trials is of site.Session. If ctx ends because the asker is lost, the trials are made all the same.
@@ -49,6 +78,7 @@ func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	stopped := false
 	for {
 		s.mu.Lock()
+		s.there = true
 		s.forget(nexts[0].Seq)
 		making, changed := s.cancel != nil, s.changed
 		switch {
@@ -60,10 +90,14 @@ func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 			return s.load(nexts, stopped)
 		case making && s.going && s.strays(nexts):
 			s.cancel() // the asker knows something that this side does not: the asker's plan counts
+			s.crew = nil
 		case !making && stopped:
 			defer s.mu.Unlock()
 			return failures(nexts, record.Interrupted, context.Canceled)
+		case !making && s.crew != nil && s.crew.asks(nexts):
+			s.start(true, s.follow(s.crew))
 		case !making:
+			s.crew = nil
 			s.start(false, func(ctx context.Context) error {
 				for i, m := range s.Session.Trials(ctx, nexts) {
 					if err := s.keep(nexts[i], m); err != nil {
@@ -90,30 +124,69 @@ func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 // GoOn makes the trials of the study's plan after those that are done, until the plan is content or
 // Trials asks for others.
 func (s *Session) GoOn(done []record.Trial) error {
-	p := plan.New(s.study, s.Preview().Skips, run.Nodes(s))
-	for i := range done {
-		p.Done(&done[i])
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.alone = true
+	return s.lead(done)
+}
+
+// Lead is of site.Lasting.
+func (s *Session) Lead(done []record.Trial) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.there = true
+	return s.lead(done)
+}
+
+// lead has a crew make trials. What was made before and is not done, it knows. s.mu is held.
+func (s *Session) lead(done []record.Trial) error {
 	switch {
 	case s.going:
 		return nil
 	case s.cancel != nil:
 		return errors.New("trials are being made already")
 	}
-	s.start(true, func(ctx context.Context) error {
-		err := (&run.Engine{Session: s.Session, Store: keeper{s}}).Run(ctx, p)
-		if errors.Is(err, site.ErrInterrupted) {
-			return nil
+	old := s.crew
+	s.crew = newCrew(s, done)
+	for _, n := range s.kept {
+		if n.Seq <= s.crew.seq {
+			continue
 		}
-		return err
-	})
+		m, err := s.read(n)
+		if err != nil {
+			return err
+		}
+		s.crew.add(n, m)
+	}
+	s.forget(math.MaxInt) // the crew has them
+	if old != nil {
+		for _, all := range old.made {
+			for _, m := range all {
+				s.crew.add(plan.Next{Block: m.Block, Cell: m.Cell, Node: m.Node}, m)
+			}
+		}
+	}
+	s.start(true, s.follow(s.crew))
 	return nil
 }
 
+// follow lets a crew make trials while somebody wants them.
+func (s *Session) follow(c *crew) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return c.run(ctx, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.alone || s.there
+		})
+	}
+}
+
 // Leave is of site.Lasting: what runs goes on.
-func (*Session) Leave() {}
+func (s *Session) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.there = false
+}
 
 // Making reports whether trials are being made. changed is closed when that may have changed.
 func (s *Session) Making() (making bool, changed <-chan struct{}) {
@@ -216,11 +289,7 @@ func same(a, b plan.Next) bool {
 func (s *Session) load(nexts []plan.Next, stopped bool) []record.Made {
 	out := make([]record.Made, 0, len(nexts))
 	for _, n := range nexts {
-		var m record.Made
-		text, err := os.ReadFile(s.file(n))
-		if err == nil {
-			err = json.Unmarshal(text, &m)
-		}
+		m, err := s.read(n)
 		if err != nil {
 			return failures(nexts, record.NodeLost, err)
 		}
@@ -230,6 +299,15 @@ func (s *Session) load(nexts []plan.Next, stopped bool) []record.Made {
 		}
 	}
 	return out
+}
+
+// read reads a kept trial.
+func (s *Session) read(n plan.Next) (m record.Made, err error) {
+	text, err := os.ReadFile(s.file(n))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
 }
 
 // forget drops trials that come before seq: the asker has them. s.mu is held.
@@ -252,11 +330,4 @@ func failures(nexts []plan.Next, kind string, err error) []record.Made {
 		}})
 	}
 	return out
-}
-
-// keeper is a session as run.Store.
-type keeper struct{ s *Session }
-
-func (k keeper) Append(_ context.Context, t *record.Trial, e record.Evidence) error {
-	return k.s.keep(plan.Next{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Cell: t.Cell, Node: t.Node}, record.Made{Trial: t, Evidence: e})
 }

@@ -92,7 +92,7 @@ func TestGoesOn(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				in, db := &inner{}, &kept{}
-				s := New(in, st, dir)
+				s := New(in, st, dir, 1)
 				if c.detach {
 					if err := s.GoOn(nil); err != nil {
 						t.Fatal(err)
@@ -127,7 +127,7 @@ func TestStop(t *testing.T) {
 	dir := t.TempDir()
 	st := tiny()
 	synctest.Test(t, func(t *testing.T) {
-		s := New(&inner{}, st, dir)
+		s := New(&inner{}, st, dir, 1)
 		defer s.Close()
 		nexts := fresh(st, nil).Together()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
@@ -146,7 +146,7 @@ func TestAskerKnowsBetter(t *testing.T) {
 	dir := t.TempDir()
 	st := tiny()
 	synctest.Test(t, func(t *testing.T) {
-		s := New(&inner{}, st, dir)
+		s := New(&inner{}, st, dir, 1)
 		defer s.Close()
 		if err := s.GoOn(nil); err != nil {
 			t.Fatal(err)

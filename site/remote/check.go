@@ -49,6 +49,9 @@ func (o *opened) check(op string) error {
 	if op == opOpen && len(o.Nodes) == 0 || len(o.Nodes) > maxNodes {
 		return impossible("%d nodes", len(o.Nodes))
 	}
+	if o.AtOnce < 0 || o.AtOnce > max(1, len(o.Nodes)) {
+		return impossible("%d trials at once on %d nodes", o.AtOnce, len(o.Nodes))
+	}
 	var names []string
 	for _, n := range o.Nodes {
 		if len(n.Name) > maxName || slices.Contains(names, n.Name) {

@@ -147,7 +147,9 @@ type session struct {
 func (s *session) Nodes() []record.Node { return s.opened.Nodes }
 
 // Preview is of site.Session.
-func (s *session) Preview() site.Preview { return site.Preview{Skips: s.opened.Skips} }
+func (s *session) Preview() site.Preview {
+	return site.Preview{Skips: s.opened.Skips, AtOnce: s.opened.AtOnce}
+}
 
 // Expected is of site.Session.
 func (s *session) Expected(c record.Cell) time.Duration { return s.takes(c) }
@@ -181,13 +183,19 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	return out
 }
 
-// GoOn is of site.Lasting. The plan looks at neither histograms nor evidence.
-func (s *session) GoOn(done []record.Trial) error {
+// Lead is of site.Lasting.
+func (s *session) Lead(done []record.Trial) error { return s.lead(opLead, done) }
+
+// GoOn is of site.Lasting.
+func (s *session) GoOn(done []record.Trial) error { return s.lead(opGoOn, done) }
+
+// lead hands on the trials that are done. The plan looks at neither histograms nor evidence.
+func (s *session) lead(op string, done []record.Trial) error {
 	done = slices.Clone(done)
 	for i := range done {
 		done[i].Histograms = nil
 	}
-	return s.m.ask(context.Background(), question{Op: opGoOn, Trials: done}, func(answer) error { return nil })
+	return s.m.ask(context.Background(), question{Op: op, Trials: done}, func(answer) error { return nil })
 }
 
 // Leave is of site.Lasting: the end of the connection tells it.

@@ -121,10 +121,13 @@ func (v *server) answer(ctx context.Context, q question) error {
 				return err
 			}
 		}
-	case opGoOn:
+	case opLead, opGoOn:
 		s, is := v.session.(site.Lasting)
-		if !is {
+		switch {
+		case !is:
 			return errors.New("this machine makes trials only while it is asked for them")
+		case q.Op == opLead:
+			return s.Lead(q.Trials)
 		}
 		return s.GoOn(q.Trials)
 	case opClose:
@@ -160,7 +163,8 @@ func (v *server) open(ctx context.Context, q question) error {
 			v.session = nil
 			return err
 		}
-		o.Skips, o.Nodes = v.session.Preview().Skips, v.session.Nodes()
+		p := v.session.Preview()
+		o.Skips, o.AtOnce, o.Nodes = p.Skips, p.AtOnce, v.session.Nodes()
 	}
 	return v.send(answer{Opened: &o})
 }

@@ -21,7 +21,8 @@ const (
 	opPreview = "preview" // with a study; answers: trying, tried, opened
 	opOpen    = "open"    // with a study; answers: trying, tried, opened
 	opTrials  = "trials"  // answers: made, one for each of nexts
-	opGoOn    = "go-on"   // with the trials that are done: makes the others without being asked
+	opLead    = "lead"    // with the trials that are done: makes the others before they are asked for
+	opGoOn    = "go-on"   // likewise, and goes on when nobody asks any more
 	opClose   = "close"   // closes what opOpen has opened
 	opStop    = "stop"    // ends the question under way; has no answer of its own
 	opAlive   = "alive"   // nothing: the asker is there
@@ -69,6 +70,8 @@ type tryingBody struct {
 type opened struct {
 	Nodes []record.Node `json:"nodes,omitempty"`
 	Skips []record.Skip `json:"skips,omitempty"`
+
+	AtOnce int `json:"at_once,omitempty"` // site.Preview has it
 }
 
 // Kinds of errors.
