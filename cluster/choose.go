@@ -30,6 +30,16 @@ func (c *chosen) names() (out []string) {
 	return out
 }
 
+// processors are those of the nodes, as Go names them.
+func (c *chosen) processors() (out []string) {
+	for i := range c.nodes {
+		if arch := c.nodes[i].Host.Arch; !slices.Contains(out, arch) {
+			out = append(out, arch)
+		}
+	}
+	return out
+}
+
 // choose returns the nodes that can run every sandbox of a study: those of a block share a node.
 func (s *Site) choose(st *study.Study) (chosen, error) {
 	out, selector, onHost, err := s.wanted(st)

@@ -246,7 +246,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	defer cancel()
 	id := c.made.id
 	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce}
-	if b.Images, err = s.images(limited, r, on.nodes[0].Host.Arch); err != nil {
+	if b.Images, err = s.images(limited, r, on.processors()); err != nil {
 		return nil, err
 	}
 	if b.Storage, err = s.storage(limited); err != nil {

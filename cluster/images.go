@@ -49,9 +49,9 @@ func references(r site.Request, loads map[string]workload.Workload, apps map[str
 	return out, nil
 }
 
-// images finds out what a study's images are, for nodes of a processor. The registries are asked from here,
+// images finds out what a study's images are, for nodes of these processors. The registries are asked from here,
 // with the user's credentials. Where one does not answer, the nodes may have the image all the same.
-func (s *Site) images(ctx context.Context, r site.Request, arch string) (map[string]Image, error) {
+func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[string]Image, error) {
 	out, err := references(r, s.Workloads, s.Apps)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,12 @@ func (s *Site) images(ctx context.Context, r site.Request, arch string) (map[str
 			continue
 		}
 		asked, cancel := context.WithTimeout(ctx, askWithin)
-		a, err := image.Ask(asked, img.Reference, arch, s.Insecure)
+		a, err := image.Ask(asked, img.Reference, archs[0], s.Insecure)
+		for _, arch := range archs[1:] {
+			if err == nil {
+				_, err = image.Ask(asked, img.Reference, arch, s.Insecure)
+			}
+		}
 		cancel()
 		switch {
 		case ctx.Err() != nil:

@@ -52,7 +52,7 @@ func TestUserOfImage(t *testing.T) {
 	}
 }
 
-// TestCheckImage: what is known of an image decides whether its own command can run.
+// TestCheckImage: what is known of an image decides whether its own command, or a program in it, can run.
 func TestCheckImage(t *testing.T) {
 	p := place{images: map[string]Image{
 		"gone": {Missing: "push it"}, "mute": {Image: trial.Image{Problem: "it names no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
@@ -62,6 +62,7 @@ func TestCheckImage(t *testing.T) {
 		want   string // "": it can run
 	}{
 		{trial.Demand{}, ""}, {trial.Demand{Image: "good", Own: true}, ""}, {trial.Demand{Image: "mute"}, ""},
+		{trial.Demand{Tools: []string{"sh"}}, ""}, {trial.Demand{Tools: []string{"sh", "no-such-tool"}}, "tare's image has no no-such-tool"},
 		{trial.Demand{Image: "mute", Own: true}, "names no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
 	} {
 		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

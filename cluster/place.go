@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,12 @@ func (p place) Check(d trial.Demand) error {
 	}
 	if err := p.checkLink(d.Link); err != nil {
 		return err
+	}
+	for _, tool := range d.Tools {
+		// The coordinator's pod has the image that such a role runs in.
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("tare's image has no %s; install it where you build the image, and push the image again (`tare image push tare REFERENCE`)", tool)
+		}
 	}
 	for _, v := range d.Volumes {
 		if v.Medium == volume.Image || v.Medium == volume.Device || v.Mode == volume.Block && v.Medium != volume.Disk {
