@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"tare/cluster/kube"
@@ -23,19 +23,37 @@ const goneWithin = time.Minute
 // Clean deletes the namespaces of studies that have ended, and waits until they are gone; with dry
 // it only lists them. Only namespaces with tare's label count. One whose coordinator still runs is
 // in use: a coordinator without a user ends by itself. In Site.Namespace it deletes what studies made there.
-func (s *Site) Clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
+// With the id of a study it deletes that one alone, even if it runs.
+func (s *Site) Clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
+	out, err := s.clean(ctx, study, dry)
+	if err == nil && study != "" && len(out) == 0 {
+		err = fmt.Errorf("there is no study %s on %s; `tare clean --on k8s --dry-run` lists the studies", study, s.api.Server())
+	}
+	return out, err
+}
+
+func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
+	ours := labels.Set{pod.LabelManaged: pod.Managed}
+	if study != "" {
+		ours[pod.LabelStudy] = study
+	}
+	selector, err := labels.ValidatedSelectorFromSet(ours)
+	if err != nil {
+		return nil, fmt.Errorf("--study %s: this is not the id of a study: %w", study, err)
+	}
+	which := selector.String()
 	if s.Namespace != "" {
-		return s.cleanShared(ctx, dry)
+		return s.cleanShared(ctx, which, study != "", dry)
 	}
 	var all corev1.NamespaceList
-	if err := s.api.List(ctx, "", pod.LabelManaged+"="+pod.Managed, &all); err != nil {
+	if err := s.api.List(ctx, "", which, &all); err != nil {
 		return nil, fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), err)
 	}
 	var out []claim.Leftover
 	for i := range all.Items {
 		n := &all.Items[i]
 		var err error
-		if n.DeletionTimestamp == nil { // else it is going
+		if n.DeletionTimestamp == nil && study == "" { // else it is going, or is to go
 			err = s.unused(ctx, n.Labels[pod.LabelStudy], namespace(n.Labels[pod.LabelStudy]), n.CreationTimestamp.Time)
 		}
 		if err == nil && !dry {
@@ -47,13 +65,13 @@ func (s *Site) Clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
 }
 
 // cleanShared cleans a namespace that is not tare's own. A study is known by its service
-// account, which it makes before its pods, or by its pods.
-func (s *Site) cleanShared(ctx context.Context, dry bool) ([]claim.Leftover, error) {
+// account, which it makes before its pods, or by its pods. With any, one that runs is deleted too.
+func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]claim.Leftover, error) {
 	studies := map[string]time.Time{}
 	var accounts corev1.ServiceAccountList
 	var pods corev1.PodList
 	for _, list := range []runtime.Object{&accounts, &pods} {
-		if err := s.api.List(ctx, s.Namespace, pod.LabelManaged+"="+pod.Managed, list); err != nil {
+		if err := s.api.List(ctx, s.Namespace, which, list); err != nil {
 			return nil, fmt.Errorf("cannot list what is in namespace %s of %s: %w", s.Namespace, s.api.Server(), err)
 		}
 	}
@@ -65,7 +83,10 @@ func (s *Site) cleanShared(ctx context.Context, dry bool) ([]claim.Leftover, err
 	}
 	var out []claim.Leftover
 	for _, id := range slices.Sorted(maps.Keys(studies)) {
-		err := s.unused(ctx, id, s.Namespace, studies[id])
+		var err error
+		if !any {
+			err = s.unused(ctx, id, s.Namespace, studies[id])
+		}
 		if err == nil && !dry {
 			d := deployment{api: s.api, id: id, namespace: s.Namespace, shared: true}
 			err = d.remove(ctx)
@@ -91,7 +112,7 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if !ended && p.DeletionTimestamp == nil {
-		return errors.New("a study uses it; its coordinator ends when nobody is connected")
+		return fmt.Errorf("a study uses it; the command that started it returns to it, and `tare clean --on k8s --study %s` ends it", id)
 	}
 	return nil
 }

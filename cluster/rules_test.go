@@ -233,7 +233,7 @@ func TestUserRules(t *testing.T) {
 			if _, err := s.connect(t.Context(), site.Request{Study: &study.Study{}}); err == nil || !strings.Contains(err.Error(), "forward") {
 				t.Errorf("%s: the connection ends at the forwarded port, with %v", what, err)
 			}
-			if _, err := s.Clean(t.Context(), false); err != nil {
+			if _, err := s.Clean(t.Context(), "", false); err != nil {
 				t.Error(err)
 			}
 			if own {

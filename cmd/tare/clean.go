@@ -14,7 +14,7 @@ import (
 
 func (a *app) cleanVerb() *cobra.Command {
 	var dry, asJSON bool
-	var on string
+	var on, study string
 	var k clusterFlags
 	cmd := &cobra.Command{
 		Use:   "clean",
@@ -22,11 +22,12 @@ func (a *app) cleanVerb() *cobra.Command {
 		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			clean := a.cleanHere
-			switch on {
-			case "":
-			case onCluster:
-				clean = k.clean
-			default:
+			switch {
+			case on == onCluster:
+				clean = func(ctx context.Context, dry bool) ([]claim.Leftover, error) { return k.clean(ctx, study, dry) }
+			case on == "" && study != "":
+				return coded(exitUsage, "--study %s goes with --on k8s; a study of this host ends with its tare", study)
+			case on != "":
 				return coded(exitUsage, "--on %s: write --on k8s to clean a cluster, or leave it out to clean this host", on)
 			}
 			found, err := clean(cmd.Context(), dry)
@@ -53,6 +54,7 @@ func (a *app) cleanVerb() *cobra.Command {
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&on, "on", "", "k8s: clean a Kubernetes cluster (default: this host)")
+	cmd.Flags().StringVar(&study, "study", "", "with --on k8s: remove the study with this `ID` alone, even if it runs")
 	k.choose(cmd.Flags())
 	return cmd
 }

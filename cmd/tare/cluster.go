@@ -94,12 +94,12 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 }
 
 // clean cleans a cluster.
-func (f *clusterFlags) clean(ctx context.Context, dry bool) ([]claim.Leftover, error) {
+func (f *clusterFlags) clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	s := cluster.Site{Namespace: f.Namespace}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}
-	return s.Clean(ctx, dry)
+	return s.Clean(ctx, study, dry)
 }
 
 // offeredIn is what a study can be made of on a cluster where these are the sandboxes. A host's study
