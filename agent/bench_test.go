@@ -1,13 +1,19 @@
 package agent
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"tare/sandbox"
 )
@@ -102,4 +108,84 @@ type counter int64
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil
+}
+
+// barrier is how many agents start at once in BenchmarkBarrier.
+const barrier = 500
+
+// BenchmarkBarrier starts a command on each of many agents at one moment. The agents are simulated: each answers over
+// its own TCP connection, knows no clock but its own, which is wrong by some seconds, and at the moment only reads it. That
+// is what the barrier costs; on a cluster each agent has a processor to start a program on.
+func BenchmarkBarrier(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	clients := make([]*Client, barrier)
+	for i := range clients {
+		go simulate(b, l.Addr().String(), int64(i)*int64(time.Second))
+		conn, err := l.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if clients[i], err = Connect(b.Context(), conn, conn); err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+	}
+	var skews []float64
+	for b.Loop() {
+		gate := sandbox.NewGate(barrier)
+		starts := make([]int64, barrier)
+		var all sync.WaitGroup
+		for i, c := range clients {
+			all.Go(func() {
+				e, err := c.Run(b.Context(), sandbox.Command{Args: []string{"x"}, Gate: gate})
+				if err != nil {
+					b.Error(err)
+				}
+				starts[i] = e.User.Nanoseconds() // of this host's clock: see simulate
+			})
+		}
+		all.Wait()
+		skews = append(skews, float64(slices.Max(starts)-slices.Min(starts)))
+	}
+	slices.Sort(skews)
+	b.ReportMetric(skews[len(skews)/2]/1e6, "ms-apart")
+	b.ReportMetric(skews[len(skews)-1]/1e6, "ms-apart-at-most")
+}
+
+// simulate is an agent whose clock is wrong. It tells the true time of a start as the user's CPU time.
+func simulate(b *testing.B, address string, wrong int64) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	w := &frameWriter{w: conn}
+	_ = w.json(frameHello, 0, helloBody{Version: version, Pid: 1})
+	for r := bufio.NewReader(conn); ; {
+		f, err := readFrame(r)
+		if err != nil {
+			return // the benchmark is over
+		}
+		switch f.typ {
+		case frameCall:
+			body, _ := json.Marshal(timeBody{Now: monotonic() + wrong})
+			_ = w.json(frameReturn, f.id, returnBody{Body: body})
+		case frameStart:
+			_ = w.json(frameReady, f.id, struct{}{})
+		case frameGo:
+			var at goBody
+			_ = json.Unmarshal(f.payload, &at)
+			go func() {
+				time.Sleep(time.Duration(at.At - wrong - monotonic()))
+				now := monotonic()
+				time.Sleep(20 * time.Millisecond) // to report takes this machine's processors from those that start
+				_ = w.json(frameExit, f.id, exitBody{Start: now + wrong, User: now})
+			}()
+		}
+	}
 }

@@ -71,6 +71,10 @@ func figures() []figure {
 		{"boot", "boot of a virtual machine, beside QEMU with a bare init", (*bench).boot, false},
 		{"skew", "start of commands in two virtual machines", (*bench).skew, false},
 		{"agent", "CPU of sampling a virtual machine", (*bench).agent, true},
+		{"barrier", "start of 500 simulated agents", (*bench).barrier, false},
+		{"pods", "the same trials in a lab's pods and on this host", (*bench).pods, true},
+		{"nodes", "two nodes of the lab at once", (*bench).nodesAtOnce, true},
+		{"returns", "the next trial on the lab after kill -9", (*bench).returns, true},
 		{"sixteen", "peak memory of tare with 16 virtual machines", (*bench).sixteen, true},
 	}
 }
