@@ -48,6 +48,7 @@ type Site struct {
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
 
 	api     *kube.Client
+	qps     float32 // of it; 0: the default
 	classes []pod.Class
 	ready   []*corev1.Node    // that take pods, if these tolerate their taints
 	vms     *kubevirt.Cluster // nil: there is no KubeVirt
@@ -79,6 +80,7 @@ func (s *Site) Reach(w kube.Where) (err error) {
 	if s.api, err = kube.FromKubeconfig(w); err != nil {
 		return &site.UnableError{Err: err}
 	}
+	s.qps = w.QPS
 	return nil
 }
 
@@ -245,7 +247,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.Images, err = s.images(limited, r, on.processors()); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type Brief struct {
 	Agents        string             // name of the Secret with their identity
 	Observers     string             // the token of the nodes' observers; "": there are none
 	AtOnce        int                // trials on different nodes; 0: one on each machine
+	QPS           float32            // requests a second to the API server at most; 0: the default
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -82,7 +83,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api, err := kube.Inside(b.Namespace)
+	api, err := kube.Inside(b.Namespace, b.QPS)
 	if err != nil {
 		return err
 	}
@@ -319,6 +320,9 @@ type openSession struct {
 // Close is of site.Session.
 func (o openSession) Close() {
 	o.Session.Close()
+	if o.site.api.HeldUp() {
+		o.site.say("%s", o.site.api.Rate())
+	}
 	o.site.open = nil
 }
 

@@ -65,7 +65,7 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	if ctx.Err() != nil {
 		return nil, site.ErrInterrupted
 	}
-	return out, nil
+	return append(out, Finding{Area: AreaPods, Name: "requests", Detail: s.api.Rate()}), nil
 }
 
 // permissions asks for each rule whether the user has it.

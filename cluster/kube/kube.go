@@ -35,6 +35,7 @@ import (
 type Client struct {
 	Namespace string // of the kubeconfig's context, or of this pod
 	config    *rest.Config
+	limit     *limit
 	scheme    *runtime.Scheme
 	params    runtime.ParameterCodec
 	groups    map[schema.GroupVersion]*rest.RESTClient
@@ -70,12 +71,13 @@ func FromKubeconfig(w Where) (*Client, error) {
 	return newClient(cfg, ns)
 }
 
-// Inside is the cluster that this pod runs in, by its service account.
-func Inside(namespace string) (*Client, error) {
+// Inside is the cluster that this pod runs in, by its service account. It makes so many requests a second at most; 0: requestRate.
+func Inside(namespace string, qps float32) (*Client, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the cluster of this pod: %w", err)
 	}
+	cfg.QPS, cfg.Burst = qps, int(2*qps)
 	return newClient(cfg, namespace)
 }
 
@@ -96,6 +98,8 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 	if cfg.UserAgent = "tare"; cfg.QPS == 0 {
 		cfg.QPS, cfg.Burst = requestRate, requestBurst
 	}
+	c.limit = newLimit(cfg.QPS, max(1, cfg.Burst))
+	cfg.RateLimiter = c.limit
 	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
 		metav1.AddToGroupVersion(scheme, gv)
 		of := rest.CopyConfig(cfg)
