@@ -54,8 +54,8 @@ func (b *bench) pods(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	responses := map[string]string{"getpid": "time_per_call", "cpu": "events", "rr": "rate"}
-	units := map[string]string{"getpid": "s", "cpu": "1/s", "rr": "1/s"}
+	responses := map[string]string{"getpid": "time_per_call", "cpu": "events", "memory": "throughput"}
+	units := map[string]string{"getpid": "s", "cpu": "1/s", "memory": "B/s"}
 	pairs := map[string][]pair{}
 	for i := range b.wants(10) {
 		got := map[string]map[string]float64{}
@@ -78,8 +78,14 @@ func (b *bench) pods(ctx context.Context) ([]row, error) {
 		}
 	}
 	var rows []row
-	for _, w := range []string{"getpid", "cpu", "rr"} {
-		rows = append(rows, row{Figure: w + " in a pod of the lab, and by a study of this host under runc", Unit: units[w]}.beside("ratio", "host", pairs[w]).equal(0.01))
+	for _, w := range []string{"cpu", "memory", "getpid"} {
+		r := row{Figure: w + " in a pod of the lab, and by a study of this host under runc", Unit: units[w]}.beside("ratio", "host", pairs[w])
+		if w == "getpid" {
+			r.Note = "a pod has its runtime's default seccomp profile, which each system call passes; tare's runc has none, as `runc spec`"
+		} else {
+			r = r.equal(0.01)
+		}
+		rows = append(rows, r)
 	}
 	return rows, nil
 }
@@ -136,6 +142,9 @@ func (b *bench) nodesAtOnce(ctx context.Context) ([]row, error) {
 	return []row{r}, nil
 }
 
+// longer is more than a trial of the harness's study takes on the lab.
+const longer = 12 * time.Second
+
 // returns kills a study on the lab with SIGKILL, runs the same command again, and measures the time to the start of the next
 // trial. Beside it is what the coordinator and the observers take of a processor during a trial that does nothing.
 func (b *bench) returns(ctx context.Context) ([]row, error) {
@@ -160,6 +169,11 @@ func (b *bench) returns(ctx context.Context) ([]row, error) {
 		began = append(began, time.Now())
 		if err := b.killed(ctx, args, syscall.SIGKILL, see); err != nil {
 			return nil, err
+		}
+		select {
+		case <-time.After(longer): // the coordinator ends the trial that runs, and waits
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	if err := b.killed(ctx, args, syscall.SIGINT, see); err != nil {
