@@ -60,6 +60,9 @@ func (s *Site) About() site.About {
 	for _, name := range slices.Sorted(maps.Keys(s.Apps)) {
 		flag += " --app " + name + "=" + s.Apps[name]
 	}
+	if s.Insecure {
+		flag += " --insecure-registry"
+	}
 	if s.Namespace != "" {
 		flag += " -n " + s.Namespace
 	}
