@@ -17,8 +17,8 @@ type Progress struct {
 	AtLeast   int           `json:"at_least"` // trials left
 	AtMost    int           `json:"at_most"`
 	LeastTime time.Duration `json:"least_time"` // of trials, one after another
-	MostTime  time.Duration `json:"most_time"` // within the budget, if the budget may cut
-	Unknown   int           `json:"unknown"`   // trials of AtMost of unknown duration; they count as no time
+	MostTime  time.Duration `json:"most_time"`  // within the budget, if the budget may cut
+	Unknown   int           `json:"unknown"`    // trials of AtMost of unknown duration; they count as no time
 
 	Sentinels int `json:"sentinels,omitempty"` // of AtMost, about: trials of the sentinel
 	Counting  int `json:"counting,omitempty"`  // of AtMost: trials that count system calls

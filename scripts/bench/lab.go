@@ -258,7 +258,7 @@ func commandsCPU(command string) time.Duration {
 	var sum, n time.Duration
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // of /proc
 		if err != nil || !strings.HasPrefix(strings.ReplaceAll(string(text), "\x00", " "), command) {
 			continue
 		}
@@ -273,7 +273,7 @@ func commandsCPU(command string) time.Duration {
 
 // barrier is how far apart 500 simulated agents start at one moment (BenchmarkBarrier of package agent).
 func (b *bench) barrier(ctx context.Context) ([]row, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "./agent", "-run", "^$", "-bench", "^BenchmarkBarrier$", "-benchtime", fmt.Sprintf("%dx", b.wants(50)))
+	cmd := exec.CommandContext(ctx, "go", "test", "./agent", "-run", "^$", "-bench", "^BenchmarkBarrier$", "-benchtime", fmt.Sprintf("%dx", b.wants(50))) //nolint:gosec // a number
 	cmd.Dir = b.root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
