@@ -61,7 +61,7 @@ economy: setup-go
 lab-vm: setup build
 	$(GO) run ./scripts/labvm $(LABVM)
 
-# LAB="-simulated 100 -check" adds simulated nodes, and checks it with pods; docs/lab.md.
+# LAB="-simulated 100 -check" adds simulated nodes, and checks it with pods; -kubevirt adds KubeVirt; docs/lab.md.
 lab: setup
 	$(GO) run ./scripts/lab up $(LAB)
 

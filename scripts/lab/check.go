@@ -46,9 +46,15 @@ func (l *lab) check(ctx context.Context) (err error) {
 	if _, err := l.kubectl(ctx, objects, "apply", "-f", "-"); err != nil {
 		return err
 	}
+	steps := l.steps()
+	if virt, err := l.runs("virt-controller"); err != nil {
+		return err
+	} else if virt {
+		steps = append(steps, step{"virtual machines", l.machines})
+	}
 	failed := 0
 	l.begun = time.Now()
-	for _, s := range l.steps() {
+	for _, s := range steps {
 		said, err := s.run(ctx)
 		if err == nil {
 			l.done("%s: %s", s.name, said)
@@ -59,7 +65,7 @@ func (l *lab) check(ctx context.Context) (err error) {
 		l.begun = time.Now()
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed; the logs are in %s", failed, len(l.steps()), filepath.Join(l.run, "log"))
+		return fmt.Errorf("%d of %d checks failed; the logs are in %s", failed, len(steps), filepath.Join(l.run, "log"))
 	}
 	return nil
 }

@@ -73,6 +73,9 @@ type facts struct {
 	Registry                     string // where nodes reach it
 	Services, SimulatedPods      string // networks
 	APIPort                      string
+	KubeVirt                     string // its version
+	Launcher                     string // the image of its launcher pods
+	Threads                      string // of a machine
 }
 
 // render fills in one of the templates.
@@ -118,12 +121,13 @@ func (l *lab) makeConfig(n node, f facts) error {
 type commands struct {
 	Control []daemon // the control plane, in the order that it starts in
 	Kwok    daemon   // plays the simulated nodes
+	Virt    []daemon // KubeVirt's
 }
 
 func (p places) commands() (c commands, err error) {
 	text, err := render("daemons.yaml", facts{
 		Run: p.run, PKI: p.pki(""), Stages: p.program(stagesFile), Control: controlAddress,
-		Registry: registry, FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods,
+		Registry: registry, FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods, Launcher: launcherImage,
 	})
 	if err == nil {
 		err = yaml.Unmarshal(text, &c)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range append(c.Control, c.Kwok) {
+	for _, d := range slices.Concat(c.Control, c.Virt, []daemon{c.Kwok}) {
 		if all := strings.Join(d.Args, " "); strings.Contains(all, "0.0.0.0") || strings.Contains(all, "[::]") {
 			t.Errorf("%s listens on every address: %s", d.Name, all)
 		}
@@ -139,7 +140,7 @@ func TestSimulatedNodes(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	for _, name := range []string{"objects.yaml", "check.yaml"} {
+	for _, name := range []string{"objects.yaml", "check.yaml", "kubevirt.yaml", "machine.yaml"} {
 		b, err := render(name, facts{Probe: probeImage, Pulled: probeImage})
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,9 @@
 // into .cache/lab/KEY (modules.go); 2. up makes network namespaces, control groups,
 // certificates and configuration (network.go, groups.go, pki.go, config.go); 3. each daemon
 // starts by way of this program, which enters them, records itself and becomes the daemon
-// (start.go, enter.go, node.go); 4. images and objects go into the cluster (images.go, up.go);
-// 5. -check runs pods (check.go); 6. down removes it all, by the names that up gave (down.go).
+// (start.go, enter.go, node.go); 4. images and objects go into the cluster (images.go, up.go,
+// kubevirt.go); 5. -check runs pods (check.go); 6. down removes it all, by the names that up gave
+// (down.go).
 package main
 
 import (
@@ -28,7 +29,7 @@ func main() {
 	os.Exit(code)
 }
 
-const usage = `usage: lab up [-simulated N] [-check] | down | status | load IMAGE.tar ... | -list
+const usage = `usage: lab up [-simulated N] [-kubevirt] [-check] | down | status | load IMAGE.tar ... | -list
   up      build what is missing, and start the cluster
   down    remove the cluster and everything that it made
   status  print what runs
@@ -72,6 +73,7 @@ func verb(ctx context.Context, name string, args []string, stdout, stderr io.Wri
 	var o options
 	if name == "up" {
 		f.IntVar(&o.simulated, "simulated", 0, "how many simulated nodes to add")
+		f.BoolVar(&o.kubeVirt, "kubevirt", false, "build and start KubeVirt's virt-api and virt-controller too")
 		f.BoolVar(&o.check, "check", false, "then run pods that check the cluster")
 	}
 	if err := f.Parse(args); err != nil {
@@ -100,6 +102,7 @@ func verb(ctx context.Context, name string, args []string, stdout, stderr io.Wri
 
 // options are those of up.
 type options struct {
-	simulated int // nodes
+	simulated int  // nodes
+	kubeVirt  bool // its control plane too
 	check     bool
 }

@@ -25,6 +25,7 @@ type module struct {
 	flags  func(version string) string                     // more for the linker; nil: none
 	patch  *patch                                          // nil: none
 	extra  func(ctx context.Context, dir, to string) error // other files to keep; nil: none
+	wanted bool                                            // built only if it is asked for
 }
 
 // modules are all of them, the fastest to build first.
@@ -38,6 +39,7 @@ func modules() []module {
 		{name: "provisioner", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},
 		{name: "kubernetes", main: "k8s.io/kubernetes", flags: versionFlags},
 		{name: "kwok", main: "sigs.k8s.io/kwok", extra: stages},
+		{name: "kubevirt", main: kubeVirtModule, flags: kubeVirtFlags, patch: newConditions(), wanted: true},
 	}
 }
 
@@ -147,15 +149,18 @@ func (p places) built() bool {
 	return err == nil
 }
 
-// build builds what is missing.
-func (l *lab) build(ctx context.Context) error {
-	if l.built() {
+// build builds what is missing: with kubeVirt, KubeVirt too.
+func (l *lab) build(ctx context.Context, kubeVirt bool) error {
+	if l.built() && !kubeVirt {
 		return nil
 	}
 	if err := os.MkdirAll(l.bin, 0o755); err != nil { //nolint:gosec // nodes run the programs
 		return err
 	}
 	for _, m := range modules() {
+		if m.wanted && !kubeVirt {
+			continue
+		}
 		if err := l.buildModule(ctx, m); err != nil {
 			return fmt.Errorf("cannot build %s: %w", m.name, err)
 		}
@@ -245,27 +250,21 @@ func sourceOf(ctx context.Context, dir, module string) (string, error) {
 	return goTool(ctx, dir, "list", "-m", "-f", "{{.Dir}}", module)
 }
 
-// patch is one change to a module's source.
-type patch struct{ file, old, replacement string }
+// patch is one change to a module's source. name is the function that has it.
+type patch struct{ name, file, old, replacement string }
 
 // killableShim makes gVisor's shim leave its out-of-memory score alone. It fails to start a
 // pod if it cannot lower it, which needs CAP_SYS_RESOURCE; many containers lack that.
 // containerd's own shim goes on.
 func killableShim() *patch {
-	return &patch{"vendor/gvisor.dev/gvisor/pkg/shim/v1/manager.go", "oomScoreMax = -999", "oomScoreMax = 0"}
+	return &patch{"killableShim", "vendor/gvisor.dev/gvisor/pkg/shim/v1/manager.go", "oomScoreMax = -999", "oomScoreMax = 0"}
 }
 
 // apply makes a copy of a module with its dependencies in a vendor folder, and changes the one
 // file there. (An overlay of go build may not replace files of the module cache.)
 func (p patch) apply(ctx context.Context, dir, tmp string) (string, error) {
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // a file of this project
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o600); err != nil { //nolint:gosec // our own folder
-			return "", err
-		}
+	if err := os.CopyFS(tmp, os.DirFS(dir)); err != nil {
+		return "", err
 	}
 	if _, err := goTool(ctx, tmp, "mod", "vendor"); err != nil {
 		return "", err
@@ -276,7 +275,7 @@ func (p patch) apply(ctx context.Context, dir, tmp string) (string, error) {
 		return "", err
 	}
 	if strings.Count(string(text), p.old) != 1 {
-		return "", fmt.Errorf("%s does not have %q once; look how that version does it, and change killableShim", p.file, p.old)
+		return "", fmt.Errorf("%s does not have %q once; look how that version does it, and change %s", p.file, p.old, p.name)
 	}
 	return tmp, os.WriteFile(file, bytes.Replace(text, []byte(p.old), []byte(p.replacement), 1), 0o600) //nolint:gosec // our own folder
 }

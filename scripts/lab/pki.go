@@ -151,6 +151,8 @@ func (l *lab) makePKI(now time.Time, server string) error {
 		{config: l.kubeconfig(), server: server, subject: subject{"admin", masters, nil}},
 		{config: l.pki("controller-manager.conf"), server: inside, subject: subject{"system:kube-controller-manager", "", nil}},
 		{config: l.pki("scheduler.conf"), server: inside, subject: subject{"system:kube-scheduler", "", nil}},
+		{name: "virt-api", config: l.pki("virt-api.conf"), server: inside, subject: subject{kubeVirtAccount + "apiserver", "", []string{controlAddress}}},
+		{name: "virt-controller", config: l.pki("virt-controller.conf"), server: inside, subject: subject{kubeVirtAccount + "controller", "", []string{controlAddress}}},
 		{config: l.pki("tools.conf"), server: inside, subject: subject{"lab", masters, nil}},
 	}
 	for _, s := range all {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -72,7 +73,7 @@ func TestMakePKI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := named(c.Control, l.run)
+	paths := named(slices.Concat(c.Control, c.Virt), l.run)
 	if len(paths) < 10 {
 		t.Errorf("the commands name %v", paths)
 	}

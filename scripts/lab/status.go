@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // mustRun returns an error unless all daemons that have been started run.
@@ -22,6 +23,12 @@ func (l *lab) mustRun() error {
 		return errors.New("no cluster runs; run up")
 	}
 	return nil
+}
+
+// runs says whether a daemon runs.
+func (l *lab) runs(name string) (bool, error) {
+	all, err := l.recorded()
+	return slices.ContainsFunc(all, func(r record) bool { return r.Name == name && r.alive() }), err
 }
 
 // status prints a line for each daemon, and where the kubeconfig is.

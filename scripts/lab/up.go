@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ func (l *lab) cluster(ctx context.Context, o options) error {
 		return err
 	}
 	defer unlock()
-	if err := l.build(ctx); err != nil {
+	if err := l.build(ctx, o.kubeVirt); err != nil {
 		return err
 	}
 	l.begun = time.Now()
@@ -70,7 +69,10 @@ func (l *lab) cluster(ctx context.Context, o options) error {
 			return fmt.Errorf("%w; the logs are in %s; down removes what has started", err, filepath.Join(l.run, "log"))
 		}
 	}
-	return l.simulate(ctx, o.simulated)
+	if err := l.simulate(ctx, o.simulated); err != nil || !o.kubeVirt {
+		return err
+	}
+	return l.kubeVirt(ctx)
 }
 
 // startAll starts the whole cluster.
@@ -301,12 +303,12 @@ func (l *lab) simulate(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	all, err := l.recorded()
+	runs, err := l.runs("kwok")
 	if err != nil {
 		return err
 	}
 	var kwok *started // nil: it has run before
-	if !slices.ContainsFunc(all, func(r record) bool { return r.Name == "kwok" && r.alive() }) {
+	if !runs {
 		c, err := l.commands()
 		if err != nil {
 			return err
