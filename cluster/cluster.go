@@ -132,6 +132,7 @@ func (s *Site) readNodes(ctx context.Context) ([]corev1.Node, error) {
 	if err := s.api.List(ctx, "", "", &nodes); err != nil {
 		return nil, err
 	}
+	s.ready = nil
 	for i := range nodes.Items {
 		if n := &nodes.Items[i]; unready(n) == "" {
 			s.ready = append(s.ready, n)

@@ -25,6 +25,7 @@ const (
 	AreaNode       = "node"
 	AreaClass      = "class"
 	AreaStorage    = "storage class"
+	AreaVMs        = "KubeVirt"
 	AreaPods       = "pods"
 	AreaImage      = "image"
 	AreaClock      = "clock"
@@ -50,6 +51,7 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	out = append(out, s.findNodes(ctx)...)
 	classes := s.findClasses(ctx)
 	out = append(out, s.findStorage(ctx)...)
+	out = append(out, s.findVMs(ctx)...)
 	switch {
 	case s.Image == "":
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: with --image, small pods check that the image is pulled, that each class starts, the nodes' clocks and the network between pods")})

@@ -59,6 +59,30 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// TestExamineVMs: doctor says what is missing of KubeVirt, in the words of its webhook, and no machine stays.
+func TestExamineVMs(t *testing.T) {
+	fake, where := newFake(t)
+	s := &Site{Namespace: "bench"}
+	if err := s.Reach(where); err != nil {
+		t.Fatal(err)
+	}
+	if err, ok := examined(t, fake, s)["KubeVirt none"]; !ok || err != nil {
+		t.Errorf("no KubeVirt is a problem: %v", err)
+	}
+	fake.vms = "unsupported architecture: "
+	found := examined(t, fake, s)
+	if err := found["KubeVirt admission"]; err == nil || !strings.Contains(err.Error(), "unsupported architecture") {
+		t.Errorf("a machine that is refused: %v", err)
+	}
+	if err := found["KubeVirt nodes"]; err == nil || !strings.Contains(err.Error(), "2 of 2 nodes: no label kubevirt.io/schedulable=true") {
+		t.Errorf("nodes without virt-handler: %v", err)
+	}
+	fake.vms = admits
+	if found := examined(t, fake, s); found["KubeVirt admission"] != nil || found["KubeVirt version"] != nil {
+		t.Errorf("a machine that is admitted: %v", found)
+	}
+}
+
 // TestLeftOut: a node that takes no part has a reason.
 func TestLeftOut(t *testing.T) {
 	for want, change := range map[string]func(*corev1.Node){

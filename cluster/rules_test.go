@@ -47,6 +47,7 @@ func (a asked) String() string {
 type fakeAPI struct {
 	fails  bool   // pods fail
 	denies string // a resource that the user has no rights on
+	vms    string // what KubeVirt's webhook answers; "": there is no KubeVirt
 
 	mu    sync.Mutex
 	asked map[asked]bool
@@ -72,7 +73,11 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	a := asked{whole: true}
 	if len(parts) == 1 { // the list of groups, which everybody may read
-		_, _ = w.Write([]byte(`{"groups": []}`))
+		if s.vms == "" {
+			_, _ = w.Write([]byte(`{"groups": []}`))
+		} else {
+			_, _ = w.Write([]byte(`{"groups": [{"name": "kubevirt.io"}]}`))
+		}
 		return
 	}
 	if parts[0] == "apis" {
@@ -144,6 +149,11 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 			s.pods[r.URL.Path+"/"+p.Name] = p
 		}
 		_ = json.NewEncoder(w).Encode(p)
+	case a.resource == "virtualmachineinstances" && s.vms != admits:
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":400}`, s.vms)
+	case a.resource == "kubevirts":
+		_, _ = io.WriteString(w, `{"kind":"KubeVirtList","apiVersion":"kubevirt.io/v1","items":[{"status":{"observedKubeVirtVersion":"v1.6.0"}}]}`)
 	case a.verb == "create":
 		body, _ := io.ReadAll(r.Body)
 		_, _ = w.Write(body)
@@ -167,6 +177,9 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	}
 }
+
+// admits is the answer of a webhook that does.
+const admits = "yes"
 
 func node(name string) corev1.Node {
 	n := corev1.Node{}

@@ -1,10 +1,20 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"tare/cluster/kube"
 	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
+	"tare/record"
 	"tare/sandbox"
 	"tare/study"
 )
@@ -61,4 +71,49 @@ func (b *Brief) admits() string {
 		return "baseline"
 	}
 	return "restricted"
+}
+
+// findVMs finds KubeVirt, whether it admits a machine, and the nodes that take machines. A study without
+// virtual machines needs none of it.
+func (s *Site) findVMs(ctx context.Context) []Finding {
+	c, err := kubevirt.Find(ctx, s.api)
+	switch {
+	case err != nil:
+		return cannotList(AreaVMs, err)
+	case c == nil:
+		return []Finding{{Area: AreaVMs, Name: "none", Detail: "sandboxes of the kind " + kubevirt.Word + " are skipped"}}
+	}
+	version := Finding{Area: AreaVMs, Name: "version", Detail: cmp.Or(c.Version, "unknown")}
+	if c.Emulated == record.Yes {
+		version.Detail += "; it emulates machines (useEmulation): their ratios are those of an emulator"
+	}
+	admission := Finding{Area: AreaVMs, Name: "admission", Detail: "a machine passes, by a dry run"}
+	namespace := cmp.Or(s.Namespace, corev1.NamespaceDefault)
+	if err := kubevirt.Admits(ctx, s.api, namespace); kube.IsForbidden(err) {
+		admission.Detail = "not tried: you may not create VirtualMachineInstances in namespace " + namespace
+	} else if err != nil {
+		admission.Err = fmt.Errorf("a machine does not pass: %w", err)
+	}
+	return append([]Finding{version, admission}, s.nodesForVMs(c))
+}
+
+// nodesForVMs says how many of the nodes that take pods take machines, and why the others do not.
+func (s *Site) nodesForVMs(c *kubevirt.Cluster) Finding {
+	takes, reasons := 0, map[string]int{}
+	for _, n := range s.ready {
+		if why := c.Refuses(n); why != "" {
+			reasons[why]++
+		} else {
+			takes++
+		}
+	}
+	var without []string
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		without = append(without, fmt.Sprintf("%d of %d nodes: %s", reasons[why], len(s.ready), why))
+	}
+	f := Finding{Area: AreaVMs, Name: "nodes", Detail: strings.Join(append([]string{fmt.Sprintf("%d of %d nodes take machines", takes, len(s.ready))}, without...), "; ")}
+	if takes == 0 {
+		f.Err = errors.New("no node takes machines; " + strings.Join(without, "; "))
+	}
+	return f
 }

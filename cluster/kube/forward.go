@@ -19,6 +19,9 @@ import (
 // IsGone reports whether an error says that an object does not exist.
 func IsGone(err error) bool { return apierrors.IsNotFound(err) }
 
+// IsForbidden reports whether an error says that the user lacks a right.
+func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
+
 // protocol is that of port forwarding: two streams for each connection, for errors and data
 // (https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/client-go/tools/portforward/portforward.go).
 const protocol = "portforward.k8s.io"

@@ -95,6 +95,9 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 	c := &Client{Namespace: namespace, config: cfg, scheme: scheme, groups: map[schema.GroupVersion]*rest.RESTClient{}}
 	c.params = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme)
+	// Warnings of the server are about names that others chose, and come once for each request. klog would
+	// print them among tare's own lines.
+	cfg.WarningHandler = rest.NoWarnings{}
 	if cfg.UserAgent = "tare"; cfg.QPS == 0 {
 		cfg.QPS, cfg.Burst = requestRate, requestBurst
 	}

@@ -1,14 +1,17 @@
 package kubevirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -147,11 +150,14 @@ func (i *instance) agent(ctx context.Context, arrived <-chan control.Arrival) (c
 	defer cancel()
 	hopeless := make(chan error, 2)
 	api, vmi := i.kind.api, i.machine.vmi
+	var phase atomic.Value // the last that was seen
+	phase.Store(kv.VmPhaseUnset)
 	go func() {
 		hopeless <- kube.Watch(ctx, api, vmi.DeepCopy(), func(m *kv.VirtualMachineInstance) (bool, error) {
 			if m == nil {
 				return true, errGone
 			}
+			phase.Store(m.Status.Phase)
 			switch m.Status.Phase {
 			case kv.Scheduled:
 				i.reached(stepLauncher)
@@ -167,7 +173,7 @@ func (i *instance) agent(ctx context.Context, arrived <-chan control.Arrival) (c
 			if p == nil {
 				return true, errLauncherGone
 			}
-			return false, kube.WhyNot("launcher pod", p)
+			return false, whyNoLauncher(p)
 		})
 	}()
 	select {
@@ -181,14 +187,43 @@ func (i *instance) agent(ctx context.Context, arrived <-chan control.Arrival) (c
 			return control.Arrival{}, err
 		}
 	case <-ctx.Done():
-		return control.Arrival{}, fmt.Errorf("the agent in the virtual machine did not answer: %w; %s", context.Cause(ctx), console)
+		return control.Arrival{}, fmt.Errorf("the agent in the virtual machine did not answer: %w; %s", context.Cause(ctx), stuck(phase.Load().(kv.VirtualMachineInstancePhase)))
 	}
+}
+
+// stuck says what a machine whose agent does not come waits for.
+func stuck(phase kv.VirtualMachineInstancePhase) string {
+	is := fmt.Sprintf("the machine is in the phase %s: ", phase)
+	switch phase {
+	case kv.VmPhaseUnset, kv.Pending:
+		return "KubeVirt's virt-controller has not taken the machine; does it run, and what does its log say?"
+	case kv.Scheduling:
+		return is + "its launcher pod does not run yet"
+	case kv.Scheduled:
+		return is + "its launcher pod runs, but KubeVirt's virt-handler on the node has not started the guest; does it run there, and what does its log say?"
+	}
+	return console
+}
+
+// whyNoLauncher says why a launcher pod will not run; nil while it may. The scheduler does not say which
+// labels are missing.
+func whyNoLauncher(p *corev1.Pod) error {
+	err := kube.WhyNot("launcher pod", p)
+	if err == nil || p.Spec.NodeName != "" || len(p.Spec.NodeSelector) == 0 {
+		return err
+	}
+	var wants []string
+	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
+		wants = append(wants, key+"="+p.Spec.NodeSelector[key])
+	}
+	return fmt.Errorf("%w; it asks for a node with the labels %s; KubeVirt's virt-handler sets those of kubevirt.io where it runs", err, strings.Join(wants, ", "))
 }
 
 // Advice for reasons of a machine that cannot run (pkg/controller of KubeVirt).
 var advice = map[string]string{ //nolint:gochecknoglobals // constant
 	"FailedPvcNotFound": "; a claim must be in the namespace of the study: give it with -n",
 	"FailedCreate":      "; does the namespace admit KubeVirt's launcher pods?",
+	"NodeUnresponsive":  "; does KubeVirt's virt-handler run on its node?",
 }
 
 // whyNot says why a machine will not run, in the words of its conditions; nil while it may.
@@ -201,7 +236,7 @@ func whyNot(m *kv.VirtualMachineInstance) error {
 		}
 	}
 	if m.Status.Phase == kv.Failed || m.Status.Phase == kv.Succeeded {
-		return kube.CannotRun(what, string(m.Status.Phase), "the guest has ended: "+m.Status.Reason)
+		return fmt.Errorf("%w%s", kube.CannotRun(what, string(m.Status.Phase), cmp.Or(m.Status.Reason, "the guest has ended")), advice[m.Status.Reason])
 	}
 	return nil
 }

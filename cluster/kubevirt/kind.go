@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	kv "kubevirt.io/api/core/v1"
 
 	"tare/cluster/control"
@@ -52,6 +53,35 @@ func Find(ctx context.Context, api *kube.Client) (*Cluster, error) {
 		c.Emulated = record.Yes
 	}
 	return c, nil
+}
+
+// Labels and devices of a node that takes machines: KubeVirt's virt-handler on it sets them.
+const (
+	schedulable = kv.NodeSchedulable + "=true"
+	handler     = "KubeVirt's virt-handler"
+)
+
+// Refuses says why a node takes no machines. "": it does, as far as KubeVirt says.
+func (c *Cluster) Refuses(n *corev1.Node) string {
+	kvm := n.Status.Allocatable[deviceKVM]
+	switch {
+	case n.Labels[kv.NodeSchedulable] != "true":
+		return "no label " + schedulable + ": " + handler + " does not run there"
+	case c.Emulated != record.Yes && kvm.IsZero():
+		return "no device " + deviceKVM + ": " + handler + " found no KVM there"
+	}
+	return ""
+}
+
+// Admits has KubeVirt judge a machine in a namespace, by a dry run.
+func Admits(ctx context.Context, api *kube.Client, namespace string) error {
+	k := New(&Cluster{}, api, nil, &pod.Study{Namespace: namespace, Coordinator: "192.0.2.1:1", Secret: "none"}) // RFC 5737: of no host
+	k.disk = param.Values{keyImage: "example.org/none"}
+	m, err := k.machine(&sandbox.Want{Name: "tare-doctor"}, "none")
+	if err != nil {
+		return err
+	}
+	return api.Try(ctx, m.vmi)
 }
 
 // Keys of a definition.
@@ -147,7 +177,7 @@ func (k *Machines) Check(ctx context.Context) error {
 	if k.disk == nil {
 		return errNoDisk
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("it took longer than %s; %s", checkWithin, console))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("it took longer than %s", checkWithin))
 	defer cancel()
 	return k.study.Try(ctx, k)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kv "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -252,6 +253,8 @@ func TestWhyNot(t *testing.T) {
 	}
 	ended := &kv.VirtualMachineInstance{}
 	ended.Status.Phase = kv.Failed
+	left := ended.DeepCopy() // as virt-controller 1.6 writes it when a node's heartbeat is old
+	left.Status.Reason = "NodeUnresponsive"
 	for _, c := range []struct {
 		m    *kv.VirtualMachineInstance
 		says string
@@ -263,7 +266,8 @@ func TestWhyNot(t *testing.T) {
 		{condition("Synchronized", "FailedCreate", "violates PodSecurity"), "the virtual machine cannot run: FailedCreate: violates PodSecurity; does the namespace admit KubeVirt's launcher pods?"},
 		{condition("Synchronized", "FailedPvcNotFound", "PVC a/b does not exist"),
 			"the virtual machine cannot run: FailedPvcNotFound: PVC a/b does not exist; a claim must be in the namespace of the study: give it with -n"},
-		{ended, "the virtual machine cannot run: Failed: the guest has ended: "},
+		{ended, "the virtual machine cannot run: Failed: the guest has ended"},
+		{left, "the virtual machine cannot run: Failed: NodeUnresponsive; does KubeVirt's virt-handler run on its node?"},
 	} {
 		if got := fmt.Sprint(whyNot(c.m)); got != c.says {
 			t.Errorf("%q, want %q", got, c.says)
@@ -272,13 +276,59 @@ func TestWhyNot(t *testing.T) {
 	if err := whyNot(condition("Synchronized", "X", strings.Repeat("ä", kube.MaxReason))); len(err.Error()) > 2*kube.MaxReason {
 		t.Errorf("%d bytes", len(err.Error()))
 	}
+}
+
+// TestWhyNoLauncher: a launcher pod that no node takes says which labels it asks for; one that has a
+// node says what is wrong there.
+func TestWhyNoLauncher(t *testing.T) {
 	p := &corev1.Pod{}
-	if err := kube.WhyNot("launcher pod", p); err != nil {
+	p.Spec.NodeSelector = map[string]string{"kubevirt.io/schedulable": "true", "kubernetes.io/arch": "amd64"}
+	if err := whyNoLauncher(p); err != nil {
 		t.Error(err)
 	}
-	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such disk"}}}}
-	if err := kube.WhyNot("launcher pod", p); fmt.Sprint(err) != "the launcher pod cannot run: ErrImagePull: no such disk" {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes"}}
+	const labels = "the launcher pod cannot run: Unschedulable: 0/2 nodes; it asks for a node with the labels kubernetes.io/arch=amd64, kubevirt.io/schedulable=true; " +
+		"KubeVirt's virt-handler sets those of kubevirt.io where it runs"
+	if err := whyNoLauncher(p); fmt.Sprint(err) != labels {
 		t.Error(err)
+	}
+	p.Spec.NodeName, p.Status.Conditions = "n1", nil
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such disk"}}}}
+	if err := whyNoLauncher(p); fmt.Sprint(err) != "the launcher pod cannot run: ErrImagePull: no such disk" {
+		t.Error(err)
+	}
+}
+
+// TestStuck: a machine whose agent does not come says whom it waits for.
+func TestStuck(t *testing.T) {
+	for phase, whom := range map[kv.VirtualMachineInstancePhase]string{
+		"": "virt-controller", kv.Pending: "virt-controller", kv.Scheduling: "launcher pod", kv.Scheduled: "virt-handler", kv.Running: "virtctl console",
+	} {
+		if got := stuck(phase); !strings.Contains(got, whom) {
+			t.Errorf("%q: %s", phase, got)
+		}
+	}
+}
+
+// TestRefuses: a node takes machines with virt-handler's label, and with KVM unless machines are emulated.
+func TestRefuses(t *testing.T) {
+	n := &corev1.Node{}
+	emulated, kvm := &Cluster{Emulated: record.Yes}, &Cluster{Emulated: record.No}
+	for _, c := range []*Cluster{emulated, kvm} {
+		if why := c.Refuses(n); !strings.HasPrefix(why, "no label kubevirt.io/schedulable=true") {
+			t.Error(why)
+		}
+	}
+	n.Labels = map[string]string{kv.NodeSchedulable: "true"}
+	if why := emulated.Refuses(n); why != "" {
+		t.Error(why)
+	}
+	if why := kvm.Refuses(n); !strings.HasPrefix(why, "no device devices.kubevirt.io/kvm") {
+		t.Error(why)
+	}
+	n.Status.Allocatable = corev1.ResourceList{deviceKVM: resource.MustParse("1k")}
+	if why := kvm.Refuses(n); why != "" {
+		t.Error(why)
 	}
 }
 
