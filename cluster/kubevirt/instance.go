@@ -216,7 +216,7 @@ func whyNoLauncher(p *corev1.Pod) error {
 	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
 		wants = append(wants, key+"="+p.Spec.NodeSelector[key])
 	}
-	return fmt.Errorf("%w; it asks for a node with the labels %s; KubeVirt's virt-handler sets those of kubevirt.io where it runs", err, strings.Join(wants, ", "))
+	return fmt.Errorf("%s; it asks for a node with the labels %s; KubeVirt's virt-handler sets those of kubevirt.io where it runs", strings.TrimSuffix(err.Error(), "."), strings.Join(wants, ", "))
 }
 
 // Advice for reasons of a machine that cannot run (pkg/controller of KubeVirt).
@@ -229,10 +229,12 @@ var advice = map[string]string{ //nolint:gochecknoglobals // constant
 // whyNot says why a machine will not run, in the words of its conditions; nil while it may.
 func whyNot(m *kv.VirtualMachineInstance) error {
 	const what = "virtual machine"
-	for _, c := range m.Status.Conditions {
-		if c.Status == corev1.ConditionFalse && (c.Type == kv.VirtualMachineInstanceSynchronized ||
-			string(c.Type) == string(corev1.PodScheduled) && c.Reason == corev1.PodReasonUnschedulable) {
-			return fmt.Errorf("%w%s", kube.CannotRun(what, c.Reason, c.Message), advice[c.Reason])
+	// Synchronized has the better reason where both are False: a claim that is missing is also Unschedulable.
+	for _, wanted := range []kv.VirtualMachineInstanceConditionType{kv.VirtualMachineInstanceSynchronized, kv.VirtualMachineInstanceConditionType(corev1.PodScheduled)} {
+		for _, c := range m.Status.Conditions {
+			if c.Type == wanted && c.Status == corev1.ConditionFalse && (wanted == kv.VirtualMachineInstanceSynchronized || c.Reason == corev1.PodReasonUnschedulable) {
+				return fmt.Errorf("%w%s", kube.CannotRun(what, c.Reason, c.Message), advice[c.Reason])
+			}
 		}
 	}
 	if m.Status.Phase == kv.Failed || m.Status.Phase == kv.Succeeded {

@@ -253,6 +253,8 @@ func TestWhyNot(t *testing.T) {
 	}
 	ended := &kv.VirtualMachineInstance{}
 	ended.Status.Phase = kv.Failed
+	missing := condition("PodScheduled", "Unschedulable", "didn't find PVC golden") // both, in this order, by virt-controller 1.6
+	missing.Status.Conditions = append(missing.Status.Conditions, condition("Synchronized", "FailedPvcNotFound", "didn't find PVC golden").Status.Conditions...)
 	left := ended.DeepCopy() // as virt-controller 1.6 writes it when a node's heartbeat is old
 	left.Status.Reason = "NodeUnresponsive"
 	for _, c := range []struct {
@@ -266,6 +268,7 @@ func TestWhyNot(t *testing.T) {
 		{condition("Synchronized", "FailedCreate", "violates PodSecurity"), "the virtual machine cannot run: FailedCreate: violates PodSecurity; does the namespace admit KubeVirt's launcher pods?"},
 		{condition("Synchronized", "FailedPvcNotFound", "PVC a/b does not exist"),
 			"the virtual machine cannot run: FailedPvcNotFound: PVC a/b does not exist; a claim must be in the namespace of the study: give it with -n"},
+		{missing, "the virtual machine cannot run: FailedPvcNotFound: didn't find PVC golden; a claim must be in the namespace of the study: give it with -n"},
 		{ended, "the virtual machine cannot run: Failed: the guest has ended"},
 		{left, "the virtual machine cannot run: Failed: NodeUnresponsive; does KubeVirt's virt-handler run on its node?"},
 	} {
@@ -286,7 +289,7 @@ func TestWhyNoLauncher(t *testing.T) {
 	if err := whyNoLauncher(p); err != nil {
 		t.Error(err)
 	}
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes"}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes."}}
 	const labels = "the launcher pod cannot run: Unschedulable: 0/2 nodes; it asks for a node with the labels kubernetes.io/arch=amd64, kubevirt.io/schedulable=true; " +
 		"KubeVirt's virt-handler sets those of kubevirt.io where it runs"
 	if err := whyNoLauncher(p); fmt.Sprint(err) != labels {
