@@ -21,7 +21,7 @@ func kubeVirtFlags(version string) string {
 	return " -X kubevirt.io/client-go/version.gitVersion=" + version
 }
 
-// newConditions makes virt-controller of KubeVirt 1.6 work with Kubernetes 1.34, as 1.7 does. It
+// newConditions makes virt-controller of KubeVirt 1.6 work with Kubernetes 1.34, as later versions do. It
 // compares a pod's conditions with those that it has read before it writes one. Since 1.34 they
 // have a field that it does not know (observedGeneration), so it never finds them equal, and its
 // machines stay Pending (KubeVirt's issue 15586).
