@@ -151,7 +151,7 @@ func TestAnalyse(t *testing.T) {
 	}
 	o := r.Overheads[2]
 	want := Overhead{Sandbox: "runsc", Trials: o.Trials, Trial: time.Second, Starts: o.Trials, Start: 200 * time.Millisecond, Stop: 10 * time.Millisecond,
-		Phases:     []PhaseTime{{"start", o.Trials, 200 * time.Millisecond}, {"stop", o.Trials, 10 * time.Millisecond}},
+		Phases:     []PhaseTime{{Name: "start", Trials: o.Trials, Median: 200 * time.Millisecond}, {Name: "stop", Trials: o.Trials, Median: 10 * time.Millisecond}},
 		Noop:       600 * time.Millisecond,
 		NoopTrials: find(t, r, "noop", "runsc", "time").Level.N, Collectors: []CollectorCost{{"proc", 0.02}}}
 	if d := cmp.Diff(want, o); d != "" {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tare/analyse/stat"
 	"tare/record"
 	"tare/study"
 )
@@ -12,9 +13,11 @@ import (
 // its good trials. Only kinds that tell their steps have one.
 type Boot struct {
 	Treatment string        `json:"treatment"`
-	Cell      record.Cell   `json:"cell"`   // of the treatment
-	Starts    int           `json:"starts"` // sandboxes started in those trials
-	Start     time.Duration `json:"start"`  // the whole of a start, with what is in no step
+	Cell      record.Cell   `json:"cell"`         // of the treatment
+	Starts    int           `json:"starts"`       // sandboxes started in those trials
+	Start     time.Duration `json:"start"`        // the whole of a start, with what is in no step
+	Lo        time.Duration `json:"lo,omitempty"` // of its 95 % interval, as PhaseTime has it
+	Hi        time.Duration `json:"hi,omitempty"`
 	Phases    []PhaseTime   `json:"phases"` // in the order of the start; Trials counts starts
 }
 
@@ -61,9 +64,24 @@ func (a *analysis) boots(r *Result) []Boot {
 		if b == nil || len(b.phases) == 0 {
 			continue
 		}
-		out = append(out, Boot{Treatment: t.Key, Cell: t.Cell, Starts: len(b.start), Start: medianTime(b.start), Phases: b.phases.medians()})
+		x := Boot{Treatment: t.Key, Cell: t.Cell, Starts: len(b.start), Start: medianTime(b.start), Phases: b.phases.medians()}
+		x.Lo, x.Hi = medianWithin(b.start)
+		for i := range x.Phases {
+			x.Phases[i].Lo, x.Phases[i].Hi = medianWithin(b.phases[i].times)
+		}
+		out = append(out, x)
 	}
 	return out
+}
+
+// medianWithin is the 95 % interval of the median of times; 0 if they are too few.
+func medianWithin(times []time.Duration) (lo, hi time.Duration) {
+	times = slices.Sorted(slices.Values(times))
+	k := stat.MedianRank(len(times), 0.95)
+	if k == 0 {
+		return 0, 0
+	}
+	return times[k-1], times[len(times)-k]
 }
 
 // phaseTimes are the times of phases, in the order in which they first came.

@@ -38,9 +38,18 @@ func TestBoots(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("%d treatments: %+v", len(got), got)
 	}
-	want := []PhaseTime{{"process", 3, 500 * time.Millisecond}, {"kernel", 3, 4 * time.Second}}
+	want := []PhaseTime{{Name: "process", Trials: 3, Median: 500 * time.Millisecond}, {Name: "kernel", Trials: 3, Median: 4 * time.Second}}
 	if d := cmp.Diff(want, got[0].Phases); d != "" || got[0].Starts != 3 || got[0].Start != 5*time.Second {
 		t.Errorf("%+v: %s", got[0], d)
+	}
+	if got[0].Hi != 0 || got[0].Phases[1].Hi != 0 {
+		t.Errorf("an interval of three starts: %+v", got[0])
+	}
+	for _, v := range []float64{2, 5, 6} {
+		a.trials = append(a.trials, trial("boot", "kernel", v))
+	}
+	if more := a.boots(r)[0]; more.Lo != 3*time.Second || more.Hi != 10*time.Second || more.Phases[1].Lo != 2*time.Second || more.Phases[1].Hi != 9*time.Second || more.Phases[0].Lo != 500*time.Millisecond {
+		t.Errorf("of six starts: %+v", more)
 	}
 	if p := got[1].Phases; len(p) != 2 || p[1].Name != "resume" || p[1].Median != 400*time.Millisecond {
 		t.Errorf("from a snapshot: %+v", p)

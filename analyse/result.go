@@ -183,6 +183,9 @@ type PhaseTime struct {
 	Name   string        `json:"name"`
 	Trials int           `json:"trials"`
 	Median time.Duration `json:"median"`
+	// Lo and Hi are the 95 % interval of the median, of the steps of a start; 0 with fewer than 6 starts.
+	Lo time.Duration `json:"lo,omitempty"`
+	Hi time.Duration `json:"hi,omitempty"`
 }
 
 // CollectorCost is the median CPU that a collector itself used.

@@ -193,6 +193,19 @@ func Median(v []float64) float64 {
 	return v[m-1] + (v[m]-v[m-1])/2
 }
 
+// MedianRank is the rank from both ends of n sorted values between which the median lies with this confidence: the
+// largest k for which 2 P(Binomial(n, 1/2) < k) <= 1 - confidence; 0 if the values are too few. It holds for
+// any distribution (W. J. Conover, Practical Nonparametric Statistics, section 3.2).
+func MedianRank(n int, confidence float64) int {
+	tail, term := 0.0, math.Pow(0.5, float64(n))
+	for k := 0; ; k++ {
+		if tail += term; 2*tail > 1-confidence || k > n {
+			return k
+		}
+		term *= float64(n-k) / float64(k+1)
+	}
+}
+
 // Estimate is a ratio to the baseline and its interval. Zero means that there is no ratio:
 // a true ratio is positive, and JSON has no NaN.
 type Estimate struct {

@@ -482,3 +482,12 @@ func TestRuleP(t *testing.T) {
 		}
 	}
 }
+
+// TestMedianRank: the ranks of the sign test are those of Conover's table A3, n = 6 to 24.
+func TestMedianRank(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 12: 3, 20: 6, 24: 7} {
+		if got := MedianRank(n, 0.95); got != want {
+			t.Errorf("n %d: rank %d, want %d", n, got, want)
+		}
+	}
+}

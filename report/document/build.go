@@ -282,7 +282,7 @@ func shorter(r *analyse.Result) *analyse.Result {
 		shortest(&c.Estimate)
 	}
 	out.Causes, out.Advice = nil, nil // Document has them, shorter; and its sections have these
-	out.Quotas, out.Warnings, out.Failures, out.Skips, out.Overheads, out.Boots, out.Placements = nil, nil, nil, nil, nil, nil, nil
+	out.Quotas, out.Warnings, out.Failures, out.Skips, out.Overheads, out.Placements = nil, nil, nil, nil, nil, nil
 	out.CPUCosts = shorterCosts(r.CPUCosts)
 	if r.Published != nil {
 		p := *r.Published

@@ -71,7 +71,8 @@ func withTables(t testing.TB) *document.Document {
 	}
 	agent := 0.034
 	r.Overheads = append(r.Overheads, analyse.Overhead{Sandbox: "runsc", Trials: 4, Agent: &agent})
-	r.Boots = []analyse.Boot{{Treatment: "sandbox=runsc", Starts: 4, Start: 4 * time.Second, Phases: []analyse.PhaseTime{{Name: "kernel", Trials: 4, Median: 3 * time.Second}}}}
+	r.Boots = []analyse.Boot{{Treatment: "sandbox=runsc", Starts: 4, Start: 4 * time.Second, Lo: 3800 * time.Millisecond, Hi: 4500 * time.Millisecond,
+		Phases: []analyse.PhaseTime{{Name: "kernel", Trials: 4, Median: 3 * time.Second, Lo: 2900 * time.Millisecond, Hi: 3200 * time.Millisecond}}}}
 	d.Notes = append(d.Notes, document.Note{ID: "tables", Title: "Summary tables", Text: "How."}, document.Note{ID: "cpucost", Title: "CPU per unit of work", Text: "How."})
 	rebuild(d)
 	return d
@@ -85,7 +86,8 @@ func TestQuotaAndBoot(t *testing.T) {
 	b.drawAll()
 	for id, want := range map[string][]string{
 		"quota": {"throttled", "80 %", "40.0 %", "125 ms/s", "<b>vmm", "0.750", "0.250"},
-		"cost":  {"agent in guest", "3.40 %", "Steps of a sandbox's start", "kernel", "3.00 s"},
+		"cost":  {"agent in guest", "3.40 %"},
+		"boots": {"Steps of a sandbox's start", "kernel", "3.00 s", "2.90–3.20 s", "in no step"},
 	} {
 		got := eval[string](b, fmt.Sprintf(`document.getElementById(%q).textContent`, id))
 		for _, s := range want {
@@ -93,6 +95,9 @@ func TestQuotaAndBoot(t *testing.T) {
 				t.Errorf("%s lacks %q: %s", id, s, got)
 			}
 		}
+	}
+	if label := eval[string](b, `document.querySelector("#boots [aria-label^='Steps']").getAttribute("aria-label")`); !strings.Contains(label, "4.00 s: kernel 3.00 s") {
+		t.Errorf("the chart of starts says %q", label)
 	}
 }
 

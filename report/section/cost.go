@@ -208,11 +208,11 @@ func shareCells(x *structural.Share) []string {
 
 // Boots shows the steps of the sandboxes' starts.
 func Boots(r *analyse.Result) *Section {
-	s := &Section{ID: "boots", In: "cost", Title: "Steps of a sandbox's start", About: "medians; start: the whole, including what is in no step"}
+	s := &Section{ID: "boots", In: "boots", Title: "Steps of a sandbox's start", About: "medians, and their 95 % intervals; all: the whole start, with what is in no step"}
 	if len(r.Boots) == 0 {
 		return s
 	}
-	t := NewTable(1, "in", "starts", "start")
+	t := NewTable(1, "in", "starts", "all")
 	var steps [][]analyse.PhaseTime
 	for _, x := range r.Boots {
 		steps = append(steps, x.Phases)
@@ -220,8 +220,14 @@ func Boots(r *analyse.Result) *Section {
 	phases := t.phases(steps)
 	for _, x := range r.Boots {
 		t.Row(append([]string{words.Treatment(r, x.Cell), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
+		if x.Hi > 0 {
+			t.Row(append([]string{"", "95 %", between(x.Lo, x.Hi)}, intervals(phases, x.Phases)...)...)
+		}
 	}
 	s.Table(t)
+	if slices.Contains(phases, "schedule") { // of pods
+		s.Note("A step ends when its event arrives at the coordinator, some milliseconds late: smaller differences say nothing. A kubelet looks at its pods once a second, and sooner when something changes. The step sandbox contains that wait, whatever the runtime.")
+	}
 	return s
 }
 
@@ -300,6 +306,24 @@ func times(names []string, list []analyse.PhaseTime) []string {
 		out[i] = written(list, func(p analyse.PhaseTime) bool { return p.Name == name }, func(p analyse.PhaseTime) string { return span(p.Median, true) })
 	}
 	return out
+}
+
+// intervals are the cells of these phases' intervals.
+func intervals(names []string, list []analyse.PhaseTime) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = written(list, func(p analyse.PhaseTime) bool { return p.Name == name && p.Hi > 0 }, func(p analyse.PhaseTime) string { return between(p.Lo, p.Hi) })
+	}
+	return out
+}
+
+// between writes an interval, with its unit once where both ends have the same.
+func between(lo, hi time.Duration) string {
+	from, to := span(lo, true), span(hi, true)
+	if value, unit, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+unit) {
+		from = value
+	}
+	return from + "–" + to
 }
 
 // written writes the one of a list that is meant; "-" if there is none.

@@ -12,15 +12,6 @@ import (
 	"tare/record"
 )
 
-// The ranks of the sign test: Conover's table A3, n = 6 to 24.
-func TestSignRank(t *testing.T) {
-	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 12: 3, 20: 6, 24: 7} {
-		if got := signRank(n); got != want {
-			t.Errorf("n %d: rank %d, want %d", n, got, want)
-		}
-	}
-}
-
 func TestCompare(t *testing.T) {
 	var pairs []pair
 	for _, d := range []float64{3, 1, 2, 6, 5, 4} {

@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"slices"
+
+	"tare/analyse/stat"
 )
 
 // pair is one round: ours and the other's figure, measured one after the other.
@@ -29,23 +31,10 @@ func compare(pairs []pair, f func(pair) float64) compared {
 	}
 	slices.Sort(v)
 	c := compared{Mid: quantile(v, 0.5)}
-	if k := signRank(len(v)); k > 0 {
+	if k := stat.MedianRank(len(v), 0.95); k > 0 {
 		c.Low, c.High = v[k-1], v[len(v)-k]
 	}
 	return c
-}
-
-// signRank is the largest k for which 2 P(Binomial(n, 1/2) < k) <= 5 %; 0 if
-// there is none.
-func signRank(n int) int {
-	tail, term := 0.0, math.Pow(0.5, float64(n))
-	for k := 0; ; k++ {
-		tail += term
-		if 2*tail > 0.05 || k > n {
-			return k
-		}
-		term *= float64(n-k) / float64(k+1)
-	}
 }
 
 func quotient(p pair) float64   { return p.ours / p.peer }

@@ -12,6 +12,7 @@
     Tare.adviceSection,
     Tare.dotsSection,
     Tare.causesSection,
+    Tare.bootsSection,
     Tare.cpuCostSection,
     "quota",
     Tare.structuralSection,
@@ -168,6 +169,7 @@
     step("The answer", Tare.renderAnswer);
     step("The text", Tare.renderPlain);
     step("The summary tables", Tare.renderTables);
+    step("The starts", Tare.renderBoots);
     step("The CPU a unit of work", Tare.renderCPUCost);
     step("The structural cost", Tare.renderStructural);
     step("The published figures", Tare.renderPublished);
@@ -223,6 +225,7 @@
         Tare.renderTables();
         Tare.renderCauses();
         Tare.renderDots();
+        Tare.renderBoots();
         Tare.renderCPUCost();
         Tare.renderStructural();
         Tare.renderPublished();
@@ -232,6 +235,7 @@
         if (folds()) {
           comparisons(false);
           Tare.renderTables();
+          Tare.renderBoots();
           Tare.renderCPUCost();
           Tare.renderStructural();
           Tare.renderPublished();
