@@ -120,6 +120,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Boots = a.boots(r)
 	a.failures(r)
 	a.warnings(r)
+	a.others(r)
 	r.Accelerators = a.accelerators(r)
 	r.Overheads = a.overheads()
 	a.epochs(r)

@@ -24,12 +24,7 @@ type Boot struct {
 // boots sums up the samples record.SandboxBoot, in the order of the treatments. The
 // other endpoint of a workload, in a sandbox of another kind, is left out.
 func (a *analysis) boots(r *Result) []Boot {
-	of := make(map[string]string) // Cell.Key to Treatment.Key
-	for i := range a.study.Strata {
-		for _, c := range a.study.Strata[i].Cells {
-			of[c.Key()] = a.study.Treatment(i, c).Key()
-		}
-	}
+	of := a.treatmentOf()
 	type times struct {
 		start  []time.Duration
 		phases phaseTimes
@@ -72,6 +67,17 @@ func (a *analysis) boots(r *Result) []Boot {
 		out = append(out, x)
 	}
 	return out
+}
+
+// treatmentOf has the keys of the treatments of cells, by Cell.Key.
+func (a *analysis) treatmentOf() map[string]string {
+	of := make(map[string]string)
+	for i := range a.study.Strata {
+		for _, c := range a.study.Strata[i].Cells {
+			of[c.Key()] = a.study.Treatment(i, c).Key()
+		}
+	}
+	return of
 }
 
 // medianWithin is the 95 % interval of the median of times; 0 if they are too few.

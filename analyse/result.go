@@ -72,6 +72,9 @@ type Result struct {
 
 	Boots []Boot `json:"boots,omitempty"` // steps of the sandboxes' starts, by treatment, of kinds that tell them
 
+	Others    []Others    `json:"others,omitempty"`    // what else used the machines' processors, by treatment
+	Following []Following `json:"following,omitempty"` // comparisons whose ratio follows that
+
 	// Causes say what bounds each cell; Advice what to set, the most worthwhile first.
 	Causes []cause.Finding `json:"causes,omitempty"`
 	Advice []advice.Item   `json:"advice,omitempty"`

@@ -93,6 +93,19 @@ func (r *Reader) Read(t *record.Trial) {
 	}
 }
 
+// Others returns what everything beside a trial used of its machine's processors, in cores, and how many these are. It
+// is false if the collectors did not tell.
+func (r *Reader) Others(of record.Identity) (cores, processors float64, ok bool) {
+	for i := range r.trials[of] {
+		s := r.trials[of][i].unpack()
+		if !s.has(fHostOthers, fHostCores) || !s.has(fCgroup) && !s.has(fWork) && !s.has(fVCPU) && !s.has(fHelperCPU) {
+			return 0, 0, false // an end of the trial would count as others
+		}
+		cores, processors, ok = s[fHostOthers], s[fHostCores], true
+	}
+	return cores, processors, ok
+}
+
 // Take is Read, and takes what nobody else reads out of the trial's samples.
 func (r *Reader) Take(t *record.Trial) {
 	r.Read(t)

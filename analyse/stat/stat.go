@@ -193,6 +193,32 @@ func Median(v []float64) float64 {
 	return v[m-1] + (v[m]-v[m-1])/2
 }
 
+// Line is a straight line through points, by least squares, with the standard errors of its parts. The
+// residuals have len(x)-2 degrees of freedom.
+type Line struct{ Intercept, InterceptError, Slope, SlopeError float64 }
+
+// FitLine fits a line to three points or more (N. R. Draper and H. Smith, Applied Regression Analysis, 3rd
+// edition, section 1.4). All is NaN if all x are equal, or there are fewer points.
+func FitLine(x, y []float64) Line {
+	n := float64(len(x))
+	mx, _ := meanVar(x)
+	my, _ := meanVar(y)
+	var sxx, sxy, rest float64
+	for i := range x {
+		sxx += (x[i] - mx) * (x[i] - mx)
+		sxy += (x[i] - mx) * (y[i] - my)
+	}
+	l := Line{Slope: sxy / sxx}
+	l.Intercept = my - l.Slope*mx
+	for i := range x {
+		d := y[i] - l.Intercept - l.Slope*x[i]
+		rest += d * d
+	}
+	s := math.Sqrt(rest / (n - 2))
+	l.SlopeError, l.InterceptError = s/math.Sqrt(sxx), s*math.Sqrt(1/n+mx*mx/sxx)
+	return l
+}
+
 // MedianRank is the rank from both ends of n sorted values between which the median lies with this confidence: the
 // largest k for which 2 P(Binomial(n, 1/2) < k) <= 1 - confidence; 0 if the values are too few. It holds for
 // any distribution (W. J. Conover, Practical Nonparametric Statistics, section 3.2).

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/stat"
+
 	"tare/record"
 )
 
@@ -489,5 +491,23 @@ func TestMedianRank(t *testing.T) {
 		if got := MedianRank(n, 0.95); got != want {
 			t.Errorf("n %d: rank %d, want %d", n, got, want)
 		}
+	}
+}
+
+// TestFitLine: slope and intercept are gonum's, and their errors those that follow by hand.
+func TestFitLine(t *testing.T) {
+	x, y := []float64{1, 2, 3, 4, 5}, []float64{2.1, 3.9, 6.2, 7.8, 10.1}
+	l := FitLine(x, y)
+	intercept, slope := stat.LinearRegression(x, y, nil, false)
+	// The residuals' sum of squares is 0.107, of which three degrees of freedom are left; Sxx is 10, the mean of x 3.
+	s := math.Sqrt(0.107 / 3)
+	for what, pair := range map[string][2]float64{"slope": {l.Slope, slope}, "intercept": {l.Intercept, intercept},
+		"slope's error": {l.SlopeError, s / math.Sqrt(10)}, "intercept's error": {l.InterceptError, s * math.Sqrt(1.0/5+9.0/10)}} {
+		if math.Abs(pair[0]-pair[1]) > 1e-9 {
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+		}
+	}
+	if l := FitLine([]float64{1, 1, 1}, []float64{1, 2, 3}); !math.IsNaN(l.Slope) {
+		t.Errorf("a line through equal x: %+v", l)
 	}
 }
