@@ -18,6 +18,7 @@ import (
 // chosen is where a study runs.
 type chosen struct {
 	nodes       []record.Node
+	room        map[string]int64 // pods that a node can have
 	tolerations []corev1.Toleration
 	hosts       []string // see deployment.hosts
 }
@@ -46,11 +47,14 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 	if err != nil {
 		return out, err
 	}
+	out.room = map[string]int64{}
 	for _, n := range s.ready {
 		if !suits(n, selector, out.tolerations) {
 			continue
 		}
-		out.nodes = append(out.nodes, describe(n))
+		d := describe(n)
+		out.nodes = append(out.nodes, d)
+		out.room[d.Name] = n.Status.Allocatable.Pods().Value()
 		if onHost {
 			out.hosts = append(out.hosts, seenFrom(n)...)
 		}
