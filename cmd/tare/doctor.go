@@ -240,7 +240,10 @@ func (a *app) printFindings(found []finding, h record.Host) {
 
 // printAreas prints findings, with a heading for each area.
 func (a *app) printAreas(found []finding) {
-	area := ""
+	area, widest := "", map[string]int{}
+	for _, f := range found {
+		widest[f.Area] = max(14, widest[f.Area], min(len(f.Name), 24))
+	}
 	for _, f := range found {
 		if f.Area != area {
 			area = f.Area
@@ -248,9 +251,9 @@ func (a *app) printAreas(found []finding) {
 			a.line("%s", area)
 		}
 		if f.Problem == "" {
-			a.line("  ok  %-14s %s", f.Name, f.Detail)
+			a.line("  ok  %-*s %s", widest[f.Area], f.Name, f.Detail)
 		} else {
-			a.line("  --  %-14s %s", f.Name, f.Problem)
+			a.line("  --  %-*s %s", widest[f.Area], f.Name, f.Problem)
 		}
 	}
 }
