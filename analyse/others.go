@@ -96,7 +96,7 @@ func (a *analysis) others(r *Result) {
 	}
 	if float64(much) > othersOften*float64(trials) {
 		r.Warnings = append(r.Warnings, Warning{Code: WarnOthers, Trials: much, Text: fmt.Sprintf(
-			"while %d of %d trials were measured, others used more than %.0f %% of their machine's processors (%.2g cores at most): other pods or programs; keep them off, or measure on quieter machines",
+			"in %d of %d trials, other pods or programs used more than %.0f %% of the machine's processors (%.2g cores at most); keep them off, or measure on quieter machines",
 			much, trials, 100*othersMuch, most)})
 	}
 	for i := range r.Compared {

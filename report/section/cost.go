@@ -226,7 +226,7 @@ func Boots(r *analyse.Result) *Section {
 	}
 	s.Table(t)
 	if slices.Contains(phases, "schedule") { // of pods
-		s.Note("A step ends when its event arrives at the coordinator, some milliseconds late: smaller differences say nothing. A kubelet looks at its pods once a second, and sooner when something changes. The step sandbox contains that wait, whatever the runtime.")
+		s.Note("A step ends when its event arrives at the coordinator, a few milliseconds late, so smaller differences mean nothing. A kubelet looks at its pods once a second, or sooner if something changes. The step sandbox includes this wait for every runtime.")
 	}
 	return s
 }

@@ -31,7 +31,7 @@ func Others(r *analyse.Result) *Section {
 			}
 			cost, lo, hi := stat.Estimate{Ratio: f.Ratio, Lo: f.Lo, Hi: f.Hi}.Cost(c.Response.Better)
 			s.Item(words.Stratum(r, c.Workload, c.Shared, fixed)+" in "+c.Treatment, fmt.Sprintf(
-				"its cost follows what others used. If they had used the same beside both sides, it would be %s × (%s to %s), by a line through %d blocks.",
+				"the cost follows what others used. If they had used the same beside both sides, the cost would be %s × (%s to %s), by a line through %d blocks.",
 				words.Ratio(cost), words.Ratio(lo), words.Ratio(hi), f.Blocks))
 		}
 	}
