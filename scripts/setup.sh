@@ -216,6 +216,19 @@ setup_vsock() {
 		say "vhost-device-vsock could not be built; the test that needs it is skipped"
 }
 
+# A Prometheus for tests, from the distribution's package. The package itself would start a service.
+setup_prometheus() {
+	to=$PWD/.cache/tools/prometheus
+	[ -x "$to/prometheus" ] && return 0
+	new=$(mktemp -d)
+	if (cd "$new" && chmod 755 . && apt-get -qq download prometheus && dpkg -x prometheus_*.deb .) >/dev/null 2>&1 && mkdir -p "$to" && cp "$new/usr/bin/prometheus" "$to/"; then
+		say "took prometheus from its package"
+	else
+		say "the package prometheus could not be had; the test that needs it is skipped"
+	fi
+	rm -rf "$new"
+}
+
 case ${1:-} in
 go) setup_go ;;
 run)
@@ -231,6 +244,7 @@ test)
 	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
 	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd sshd:openssh-server
 	setup_vsock
+	setup_prometheus
 	setup_python
 	;;
 *)

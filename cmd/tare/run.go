@@ -12,6 +12,7 @@ import (
 	"tare/report/words"
 	"tare/run"
 	"tare/site"
+	"tare/site/prometheus"
 	"tare/store"
 	"tare/study"
 )
@@ -28,6 +29,7 @@ type runFlags struct {
 	host    string
 	log     string
 	cluster clusterFlags
+	figures prometheusFlags
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -49,6 +51,7 @@ func (a *app) runVerb() *cobra.Command {
 	hostFlag(cmd, &f.host)
 	f.cluster.addImage(fl)
 	f.cluster.addAtOnce(fl)
+	f.figures.add(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
@@ -62,6 +65,10 @@ func (a *app) runVerb() *cobra.Command {
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
+	asked, err := f.figures.server(ctx, f.detach)
+	if err != nil {
+		return err
+	}
 	where, leave, err := a.siteOn(ctx, f.on, f.host, f.data, f.cluster)
 	if err != nil {
 		return err
@@ -116,6 +123,10 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 	} else if f.detach {
 		return coded(exitUsage, "--detach goes with --on k8s; this site makes trials only while tare runs")
+	}
+	if asked != nil {
+		s = &prometheus.Session{Session: s, Server: asked}
+		a.say("after each trial, tare waits %s for two scrapes of %s", asked.Settle(), f.figures.url)
 	}
 	return a.measure(ctx, st, where.About(), s, db, f)
 }
