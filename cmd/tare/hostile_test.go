@@ -392,6 +392,11 @@ type told struct {
 func (s told) Preview() site.Preview            { return s.known }
 func (told) Expected(record.Cell) time.Duration { return time.Second }
 
+// Nodes are two names of one machine, of which announce tells.
+func (told) Nodes() []record.Node {
+	return []record.Node{{Name: evil, Machine: "m"}, {Name: "b", Machine: "m"}}
+}
+
 // TestHostileRun: what a run prints of the output of tools, in the reasons for failures.
 func TestHostileRun(t *testing.T) {
 	cell := record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: evil}}
