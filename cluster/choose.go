@@ -18,7 +18,6 @@ import (
 // chosen is where a study runs.
 type chosen struct {
 	nodes       []record.Node
-	room        map[string]int64 // pods that a node can have
 	tolerations []corev1.Toleration
 	hosts       []string // see deployment.hosts
 }
@@ -47,14 +46,11 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 	if err != nil {
 		return out, err
 	}
-	out.room = map[string]int64{}
 	for _, n := range s.ready {
 		if !suits(n, selector, out.tolerations) {
 			continue
 		}
-		d := describe(n)
-		out.nodes = append(out.nodes, d)
-		out.room[d.Name] = n.Status.Allocatable.Pods().Value()
+		out.nodes = append(out.nodes, describe(n))
 		if onHost {
 			out.hosts = append(out.hosts, seenFrom(n)...)
 		}

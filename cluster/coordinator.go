@@ -36,7 +36,6 @@ type Brief struct {
 	KubeVirt      *kubevirt.Cluster // nil: there is none
 	VMs           bool              // the study defines some
 	Nodes         []record.Node
-	Room          map[string]int64 // pods that a node can have
 	Tolerations   []corev1.Toleration
 	Images        map[string]Image   // by name
 	Storage       []pod.StorageClass // nil: not known
@@ -271,10 +270,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 			}
 		}
 	}
-	at := place{
-		s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes,
-		&fillers{api: s.api, study: st, room: s.brief.Room, at: map[string]int{}},
-	}
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes}
 	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}

@@ -150,16 +150,12 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	if err != nil {
 		return nil, nil, err
 	}
-	at, cells, filled := map[string]int{}, map[string]int{}, false
+	at, cells := map[string]int{}, map[string]int{}
 	var keys []string
 	for _, p := range planned {
 		k, is := kinds[p.Kind].(sandbox.Manifester)
 		if !is {
 			continue // Sandboxes has skipped it
-		}
-		if full := p.Want.Options[pod.NodeFill]; !filled && full != "" && full != "0" {
-			filled = true
-			out = append(out, Manifest{st.Filler(p.Want.Node, 0), "one of the idle pods that fill a node (node-fill)"})
 		}
 		claims := st.Claims(&p.Want)
 		made, err := objectsOf(k, p.Want)

@@ -26,7 +26,6 @@ type place struct {
 	images map[string]Image // by name
 	claims *claims
 	at     []record.Node // of the study, by name
-	fill   *fillers
 }
 
 // peer is the other node of a pair, by trial.Maker.
@@ -93,9 +92,6 @@ func (p place) Image(name string) (trial.Image, error) {
 
 // Prepare is of trial.Place.
 func (p place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
-	if err := p.fill.provide(ctx, &want); err != nil {
-		return sandbox.Spec{}, err
-	}
 	return sandbox.Spec{Want: want}, p.claims.provide(ctx, &want)
 }
 

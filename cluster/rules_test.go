@@ -292,17 +292,6 @@ func TestCoordinatorRules(t *testing.T) {
 	defer cancel()
 	var steps pod.Steps
 	_ = steps.Watch(ctx, api, "tare-t1")
-	full := &fillers{api: api, study: &pod.Study{ID: "t1", Namespace: "tare-t1"}, room: map[string]int64{"node1": 110}, at: map[string]int{"node1": 89}}
-	fill := sandbox.Want{Node: "node1", Options: map[string]string{pod.NodeFill: "0"}}
-	if err := full.provide(t.Context(), &fill); err != nil || full.at["node1"] != 0 {
-		t.Errorf("a full node that is to be empty: %v, %v", err, full.at)
-	}
-	fill.Options[pod.NodeFill] = "80"
-	short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer end()
-	if err := full.provide(short, &fill); err == nil || !strings.Contains(err.Error(), "88 pods of the 110") { // they never run
-		t.Errorf("a node that cannot be filled: %v", err)
-	}
 	volumes := &claims{api: api, study: &pod.Study{ID: "t1", Namespace: "tare-t1"}, trials: map[string]bool{}}
 	on := sandbox.Want{Trial: "t1-1", Role: "main", Options: map[string]string{"storage-class": "default", "claim-size": "1GiB"}, Volumes: []volume.Volume{{Name: "data"}}}
 	if err := errors.Join(append(volumes.remove(t.Context(), "t1-2"), volumes.provide(t.Context(), &on))...); err != nil {

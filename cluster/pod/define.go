@@ -173,7 +173,7 @@ func (k *RuntimeClass) Wants() (selector map[string]string, tolerations []corev1
 	return selector, k.set.tolerations
 }
 
-// Params implements sandbox.Kind: those of volumes and of the node's fill, those of Kata, if the class is named after it, and the factors of
+// Params implements sandbox.Kind: those of volumes, those of Kata, if the class is named after it, and the factors of
 // the definition. The name alone decides, so that results mean the same without the cluster.
 func (k *RuntimeClass) Params() []param.Param {
 	var out []param.Param
@@ -182,7 +182,7 @@ func (k *RuntimeClass) Params() []param.Param {
 			out = append(out, a.param)
 		}
 	}
-	return append(append(out, storageParams()...), fillParam())
+	return append(out, storageParams()...)
 }
 
 // annotations are those of the definition, and of Kata where the definition does not say.

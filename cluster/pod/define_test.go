@@ -49,7 +49,7 @@ func TestDefined(t *testing.T) {
 		"priority":   p.Spec.PriorityClassName == "high",
 		"request":    r.Requests.Cpu().String() == "250m" && r.Limits.Cpu().String() == "1" && r.Requests.Memory().Value() == 64<<20,
 		"restricted": !p.Spec.HostNetwork && !p.Spec.HostPID,
-		"factor":     len(k.Params()) == 4 && k.Params()[0].Name == "queues",
+		"factor":     len(k.Params()) == 3 && k.Params()[0].Name == "queues",
 	} {
 		if !ok {
 			t.Errorf("%s: %+v", what, p.Spec)
@@ -103,7 +103,7 @@ func TestKata(t *testing.T) {
 			t.Errorf("%+v: %v", c.want, err)
 		}
 	}
-	if n := len(kind(Class{Name: "gvisor", Class: "gvisor"}).Params()) + len(ParamsOf("runc")); n != 6 || len(ParamsOf("kata")) != 6 {
+	if n := len(kind(Class{Name: "gvisor", Class: "gvisor"}).Params()) + len(ParamsOf("runc")); n != 4 || len(ParamsOf("kata")) != 5 {
 		t.Errorf("%d parameters without Kata", n)
 	}
 }
