@@ -18,6 +18,7 @@ import (
 // chosen is where a study runs.
 type chosen struct {
 	nodes       []record.Node
+	pods        map[string]int // that each of them takes
 	tolerations []corev1.Toleration
 	hosts       []string // see deployment.hosts
 }
@@ -46,11 +47,14 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 	if err != nil {
 		return out, err
 	}
+	out.pods = map[string]int{}
 	for _, n := range s.ready {
 		if !suits(n, selector, out.tolerations) {
 			continue
 		}
-		out.nodes = append(out.nodes, describe(n))
+		of := describe(n)
+		out.nodes = append(out.nodes, of)
+		out.pods[of.Name] = int(n.Status.Allocatable.Pods().Value())
 		if onHost {
 			out.hosts = append(out.hosts, seenFrom(n)...)
 		}

@@ -251,7 +251,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce, QPS: s.qps}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.Images, err = s.images(limited, r, on.processors()); err != nil {
 		return nil, err
 	}

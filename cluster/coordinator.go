@@ -36,6 +36,7 @@ type Brief struct {
 	KubeVirt      *kubevirt.Cluster // nil: there is none
 	VMs           bool              // the study defines some
 	Nodes         []record.Node
+	Pods          map[string]int // that each of them takes (allocatable)
 	Tolerations   []corev1.Toleration
 	Images        map[string]Image   // by name
 	Storage       []pod.StorageClass // nil: not known
@@ -270,8 +271,9 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 			}
 		}
 	}
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes}
-	return &insideSession{nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
+	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill}
+	return &insideSession{fill: fill, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}
 }
@@ -340,6 +342,7 @@ func (s *insideSite) describe(ctx context.Context, n *record.Node) error {
 // insideSession is an open study. Its maker makes the trials.
 type insideSession struct {
 	trial.Maker
+	fill  *fillers
 	nodes []record.Node
 	skips []record.Skip
 }
@@ -350,5 +353,9 @@ func (h *insideSession) Nodes() []record.Node { return h.nodes }
 // Preview is of site.Session.
 func (h *insideSession) Preview() site.Preview { return site.Preview{Skips: h.skips} }
 
-// Close is of site.Session. Each trial has deleted its pods.
-func (*insideSession) Close() {}
+// Close is of site.Session. Each trial has deleted its pods, but for the fillers.
+func (h *insideSession) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
+	defer cancel()
+	h.fill.end(ctx)
+}

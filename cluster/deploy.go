@@ -83,8 +83,12 @@ func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, err
 
 // quota bounds the pods of the study's own namespace.
 func (d *deployment) quota(b Brief) kube.Object {
+	most := 1
+	for _, n := range b.Nodes {
+		most += max(podsANode, b.Pods[n.Name])
+	}
 	return &corev1.ResourceQuota{ObjectMeta: d.meta("tare"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-		corev1.ResourcePods: *resource.NewQuantity(int64(podsANode*len(b.Nodes)+1), resource.DecimalSI),
+		corev1.ResourcePods: *resource.NewQuantity(int64(most), resource.DecimalSI),
 	}}}
 }
 
@@ -132,7 +136,7 @@ func elsewhere(p *corev1.Pod, b Brief) *corev1.Pod {
 	return p
 }
 
-// podsANode is more than a kubelet takes by default, so that the quota stops only a study that runs wild.
+// podsANode is more than a kubelet takes by default; some take more. So the quota stops only a study that runs wild.
 const podsANode = 150
 
 // policy lets only pods of the study reach its pods, where the network honours policies.

@@ -88,7 +88,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 	}
 	d := deployment{api: s.api, nodes: on.names(), hosts: on.hosts}
 	d.name(id, s.Namespace)
-	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Tolerations: on.tolerations, Observers: notSecret, VMs: needsVMs(r.Study)}
+	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Observers: notSecret, VMs: needsVMs(r.Study)}
 	var out []Manifest
 	add := func(about string, objects ...kube.Object) {
 		for _, o := range objects {

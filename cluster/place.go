@@ -26,6 +26,7 @@ type place struct {
 	images map[string]Image // by name
 	claims *claims
 	at     []record.Node // of the study, by name
+	fill   *fillers
 }
 
 // peer is the other node of a pair, by trial.Maker.
@@ -61,7 +62,7 @@ func (p place) Check(d trial.Demand) error {
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
 	}
-	if err := p.checkLink(d.Link); err != nil {
+	if err := errors.Join(p.checkLink(d.Link), p.checkFill(d)); err != nil {
 		return err
 	}
 	for _, tool := range d.Tools {
@@ -76,6 +77,30 @@ func (p place) Check(d trial.Demand) error {
 		}
 	}
 	return nil
+}
+
+// checkFill says why a node has no room for the fillers and the pods that start beside them. The observer is one more.
+func (p place) checkFill(d trial.Demand) error {
+	if d.Fill == 0 || p.fill == nil {
+		return nil
+	}
+	for i := range p.at {
+		node := p.at[i].Name
+		room := p.fill.room[node]
+		if many := fillersOf(room, d.Fill); room > 0 && many+d.Beside+1 > room {
+			return fmt.Errorf("node-fill %d: node %s takes %d pods; %d fillers leave no room for %d that start at once, and one observer; give a smaller node-fill or burst", d.Fill, node, room, many, d.Beside)
+		}
+	}
+	return nil
+}
+
+// Fill is of trial.Filler.
+func (p place) Fill(ctx context.Context, trial, node string, percent int) (string, error) {
+	n, err := p.fill.use(ctx, trial, node, percent)
+	if err != nil || percent == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%d of %d pods", n, p.fill.room[node]), nil
 }
 
 // Image is of trial.Place.
@@ -104,7 +129,10 @@ func (place) Apart(int) ([]string, error) {
 func (place) Retire(string) error { return nil }
 
 // Release is of trial.Place. A pod takes with it what it brought, but for claims.
-func (p place) Release(ctx context.Context, trial string) []error { return p.claims.remove(ctx, trial) }
+func (p place) Release(ctx context.Context, trial string) []error {
+	p.fill.leave(trial)
+	return p.claims.remove(ctx, trial)
+}
 
 // Shape is of trial.Place. Pods on two nodes are linked by where they run.
 func (p place) Shape(l sandbox.Link, _ []sandbox.Network) error { return p.checkLink(l) }

@@ -43,10 +43,12 @@ type Traits struct {
 }
 
 // These end the names of a trial's facts about a role. ROLE.where is WhereNative, or the name of
-// the sandbox that the role ran in; ROLE.cpus is the list of processors that it was pinned to.
+// the sandbox that the role ran in; ROLE.cpus is the list of processors that it was pinned to; ROLE.filled is how
+// many idle pods were on its node, of how many that the node takes.
 const (
 	FactWhere   = ".where"
 	FactCPUs    = ".cpus"
+	FactFilled  = ".filled"
 	WhereNative = "native"
 )
 

@@ -48,6 +48,28 @@ func (t *trial) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	return t.fill(ctx)
+}
+
+// fill fills the nodes of the trial as its roles say. It empties those that a trial before has filled.
+func (t *trial) fill(ctx context.Context) error {
+	f, ok := t.maker.Place.(Filler)
+	if !ok {
+		return nil
+	}
+	most := map[string]int{}
+	for _, ep := range t.endpoints {
+		most[ep.want.Node] = max(most[ep.want.Node], ep.role.Fill)
+	}
+	for _, ep := range t.endpoints {
+		said, err := f.Fill(ctx, t.name, ep.want.Node, most[ep.want.Node])
+		if err != nil {
+			return &failure{kind: "start", role: ep.role.Name, err: fmt.Errorf("the node cannot be filled: %w", withCause(ctx, err))}
+		}
+		if said != "" {
+			t.rec.Facts[ep.role.Name+record.FactFilled] = said
+		}
+	}
 	return nil
 }
 

@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,5 +130,42 @@ func TestLifecycle(t *testing.T) {
 				t.Errorf("asked %v: %+v", asked, got)
 			}
 		})
+	}
+}
+
+// filling is a place whose nodes can be filled. It notes what it is asked for.
+type filling struct {
+	Place
+	asked []string
+}
+
+func (f *filling) Fill(_ context.Context, trial, node string, percent int) (string, error) {
+	f.asked = append(f.asked, fmt.Sprintf("%s %s %d", trial, node, percent))
+	if percent > 90 {
+		return "", errors.New("no room")
+	}
+	return fmt.Sprintf("%d pods", percent), nil
+}
+
+// TestFilledNode: the node is filled before the first launch, and the trial says how full it was. A place that cannot is a reason
+// why the trial failed.
+func TestFilledNode(t *testing.T) {
+	for percent, want := range map[int]record.Status{80: record.OK, 95: record.Failed} {
+		e, j := engine(t, "")
+		role := workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: 1, Fill: percent}
+		at := &filling{Place: e.Place}
+		e.Kinds["process"], e.Workloads["load"], e.Place = &launching{kind: kind{j: j, name: "process"}}, &launchLoad{load: load{j: j}, roles: []workload.Role{role}}, at
+		next := first(e)
+		next.Node = "n1"
+		trial, _ := e.Trial(t.Context(), next)
+		if trial.Status != want || len(at.asked) != 1 || at.asked[0] != fmt.Sprintf("x-1 n1 %d", percent) {
+			t.Errorf("%d %%: %s, %+v, asked %q", percent, trial.Status, trial.Failure, at.asked)
+		}
+		if f := trial.Failure; want == record.Failed && (f.Phase != PhasePrepare || f.Kind != "start" || !strings.Contains(f.Reason, "cannot be filled: no room")) {
+			t.Errorf("%+v", f)
+		}
+		if want == record.OK && trial.Facts["main"+record.FactFilled] != "80 pods" {
+			t.Errorf("facts: %v", trial.Facts)
+		}
 	}
 }

@@ -42,6 +42,13 @@ type Place interface {
 	DropCaches() error
 }
 
+// Filler is a Place whose nodes take a known number of sandboxes. A Place that is none refuses a Demand with Fill.
+type Filler interface {
+	// Fill has idle sandboxes take this share of a node, in percent, until the trial is released. They may stay
+	// until another trial wants another share. It returns how many they are, in words.
+	Fill(ctx context.Context, trial, node string, percent int) (string, error)
+}
+
 // Describer is a Place that knows what it stores data on.
 type Describer interface {
 	// Storage describes a volume down to the hardware, in one line; "" if nothing is known.
@@ -67,4 +74,6 @@ type Demand struct {
 	Volumes []volume.Volume
 	CPUs    string // processors to pin to, such as 0-1; "" for any
 	Link    sandbox.Link
+	Fill    int // percent of what a node takes that idle sandboxes are to take
+	Beside  int // of that: sandboxes that start at once there
 }

@@ -139,11 +139,19 @@ func (t *trial) timeout() time.Duration {
 			d += layOutTime + t.roles[i].BeforeWithin
 		}
 	}
+	for i := range t.roles {
+		if t.roles[i].Fill > 0 {
+			d += fillTime
+		}
+	}
 	if k := t.maker.Kinds[t.res.Sandbox]; k != nil { // further copies start one after another
 		d += 4 * time.Duration(max(1, t.res.Copies)-1) * k.Traits(t.res.Options).Takes
 	}
 	return d
 }
+
+// fillTime is how long filling a node may take beyond the rest.
+const fillTime = 5 * time.Minute
 
 // layOutTime is how long laying files out may take beyond the rest.
 const layOutTime = 2 * time.Minute

@@ -123,6 +123,7 @@ type Role struct {
 	Volumes []volume.Volume // storage beside the root file system
 	Count   int             // sandboxes, for Launch and Idle; times, for Checkpoint
 	Burst   int             // how many of them Launch makes at once; 0: one
+	Fill    int             // percent of what the node takes that idle sandboxes take meanwhile
 
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.

@@ -40,8 +40,8 @@ const (
 // IdentityDir is where the Secret with the study's certificates is in a pod.
 const IdentityDir = "/run/tare"
 
-// ends is how long a pod may exist: one that nobody deletes ends by itself.
-const ends = 2 * time.Hour
+// Ends is how long a pod may exist: one that nobody deletes ends by itself.
+const Ends = 2 * time.Hour
 
 // Study is what the pods of a study have in common.
 type Study struct {
@@ -59,7 +59,7 @@ type Study struct {
 // basic is a pod of tare's image, as the restricted Pod Security Standard wants it
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 func basic(meta metav1.ObjectMeta, image, secret string) *corev1.Pod {
-	seconds := int64(ends.Seconds())
+	seconds := int64(Ends.Seconds())
 	no, yes, user := false, true, int64(User)
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta,
@@ -147,6 +147,19 @@ func Probe(meta metav1.ObjectMeta, image, node, token string, port int32) *corev
 func Smallest(meta metav1.ObjectMeta, image, class string) *corev1.Pod {
 	p := plain(meta, image, "noop")
 	p.Spec.RuntimeClassName = &class
+	return p
+}
+
+// RoleFiller is the role of a pod that only takes a place on its node.
+const RoleFiller = "filler"
+
+// Filler is a pod of the default runtime that waits on a node, as small as pods are.
+func (s *Study) Filler(name, node string) *corev1.Pod {
+	p := plain(s.meta(name, &sandbox.Want{Role: RoleFiller}), s.Image, "")
+	delete(p.Labels, LabelTrial) // trials share it
+	p.Spec.NodeSelector, p.Spec.Tolerations = map[string]string{corev1.LabelHostname: node}, s.Tolerations
+	c := &p.Spec.Containers[0]
+	p.Spec.Volumes, c.VolumeMounts, c.Command = nil, nil, []string{"/tare-pause"}
 	return p
 }
 

@@ -118,6 +118,17 @@ func (s *Steps) take(uid types.UID) map[string]time.Time {
 	}
 }
 
+// Forget waits until a pod has started, or ctx has ended, and forgets its steps.
+func (s *Steps) Forget(ctx context.Context, uid types.UID) {
+	if ctx.Err() == nil {
+		s.take(uid)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, uid)
+}
+
 // Reasons of the events of a start, by the scheduler and the kubelet
 // (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go).
 const (

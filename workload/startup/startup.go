@@ -50,6 +50,7 @@ func (startup) Params() []param.Param {
 	return []param.Param{
 		{Name: "repeats", Type: param.Int, Default: "5", Min: 1, Max: 1000, Help: "launches in a trial, each once whole and once in phases; the trial's figures are their medians"},
 		{Name: "burst", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "sandboxes that each launch makes at once"},
+		{Name: "node-fill", Type: param.Int, Default: "0", Max: 95, Help: "percent of the pods that the node takes which wait there meanwhile, as small as pods are; on a cluster"},
 		{Name: "program", Type: param.Enum, Default: "hello", Words: []string{"hello", "true", "node", "ruby"}, Help: "hello: the smallest program, whose first instructions print; true: the host's /bin/true with its libraries; node, ruby: a web service in that language, until it answers"},
 	}
 }
@@ -85,7 +86,7 @@ func (startup) Responses(v param.Values) []record.Response {
 
 func (startup) Roles(v param.Values) ([]workload.Role, error) {
 	r := workload.Role{
-		Name: "main", Mode: workload.Launch, Count: v.Int("repeats") * v.Int("burst"), Burst: v.Int("burst"), Args: []string{"/tare-hello"},
+		Name: "main", Mode: workload.Launch, Count: v.Int("repeats") * v.Int("burst"), Burst: v.Int("burst"), Fill: v.Int("node-fill"), Args: []string{"/tare-hello"},
 	}
 	r.Expect = time.Duration(r.Count) * perLaunch
 	if v.Str("program") == "true" {
