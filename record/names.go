@@ -90,6 +90,9 @@ const (
 	// LabelSandbox and LabelPhase.
 	SandboxBoot = "sandbox_boot"
 	LabelPhase  = "phase"
+	// SandboxLaunch is a sample: seconds of all steps of the start of a sandbox that a trial only starts and
+	// ends, beside the SandboxBoot of each. Its labels are those of sandbox_start.
+	SandboxLaunch = "sandbox_launch"
 	// ClockOffset and ClockUncertainty are samples, in seconds: what to add to a time in a
 	// sandbox with its own kernel, and its uncertainty; LabelEnd, and LabelPhase start or stop.
 	ClockOffset      = "clock_offset"

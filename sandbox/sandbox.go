@@ -168,6 +168,7 @@ type Launch struct {
 	Instruction time.Duration // the first byte the command printed arrived here
 	Exited      time.Duration // the command's end was seen
 	Deleted     time.Duration // all of the sandbox is gone
+	Boot        []BootPhase   // the steps of its start (Phased), of kinds that tell them
 }
 
 // Spec is a sandbox that this host has made room for.

@@ -36,10 +36,14 @@ func (t *trial) boot(ep *endpoint) error {
 		return void
 	}
 	for _, p := range b.Boot() {
-		t.sample(record.SandboxBoot, record.MakeLabels(
-			record.LabelEndpoint, ep.role.Name, record.LabelSandbox, ep.kind.Name(), record.LabelPhase, p.Name), p.Took)
+		t.bootStep(ep, p)
 	}
 	return void
+}
+
+func (t *trial) bootStep(ep *endpoint, p sandbox.BootPhase) {
+	t.sample(record.SandboxBoot, record.MakeLabels(
+		record.LabelEndpoint, ep.role.Name, record.LabelSandbox, ep.kind.Name(), record.LabelPhase, p.Name), p.Took)
 }
 
 // whereAccelerated adds how a machine's processors were had to where an endpoint ran.

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,7 +38,11 @@ func (l *launching) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Comman
 		<-ctx.Done()
 		return sandbox.Launch{}, ctx.Err()
 	}
-	return sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}, nil
+	got := sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}
+	if mode == sandbox.Phased {
+		got.Boot = []sandbox.BootPhase{{Name: "sandbox", Took: 3 * time.Second}, {Name: "ready", Took: time.Second}}
+	}
+	return got, nil
 }
 
 // launchLoad is a workload of the given roles that keeps what it is to parse.
@@ -109,6 +115,16 @@ func TestLaunchGoesThroughBothModes(t *testing.T) {
 	}
 	if n := bytes.Count(l.out, []byte(`"mode":"phased"`)); n != 2 {
 		t.Errorf("%d phased launches, want 2: %s", n, l.out)
+	}
+	var got []string // of each phased launch its steps, and their sum
+	for _, s := range trial.Samples {
+		if s.Name == record.SandboxBoot || s.Name == record.SandboxLaunch {
+			got = append(got, fmt.Sprintf("%s %s %g", s.Name, s.Labels, s.Value))
+		}
+	}
+	one := []string{"sandbox_boot end=main,phase=sandbox,sandbox=process 3", "sandbox_boot end=main,phase=ready,sandbox=process 1", "sandbox_launch end=main,sandbox=process 4"}
+	if d := cmp.Diff(slices.Concat(one, one), got); d != "" {
+		t.Error(d)
 	}
 }
 

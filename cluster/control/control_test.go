@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tare/internal/begun"
 )
 
 // study is a hub that listens on loopback, and who may speak to it.
@@ -72,6 +74,9 @@ func TestAgent(t *testing.T) {
 	there := <-arrived
 	if there.Addr.String() != "127.0.0.1" {
 		t.Error(there.Addr)
+	}
+	if ran := there.At.Sub(there.Began); ran <= 0 || ran > begun.Ago() {
+		t.Errorf("the agent says that it has run for %s, of %s", ran, begun.Ago())
 	}
 	echo(t, c, there)
 	token, arrived, forget = h.Expect("t1-client")
@@ -189,7 +194,7 @@ func TestForgotten(t *testing.T) {
 
 // FuzzGreeting: a greeting is a name and a token, or an error, and no byte after it is read.
 func FuzzGreeting(f *testing.F) {
-	for _, s := range []string{"a b 10.0.0.1\nrest", "a b\n", "a\n", "\n", " \n", "a b c\n", "a b ::1\n", strings.Repeat("x", 2*maxGreeting)} {
+	for _, s := range []string{"a b 10.0.0.1\nrest", "a b\n", "a\n", "\n", " \n", "a b c\n", "a b ::1\n", "a b ::1 1500\n", "a b ::1 -1\n", "a b ::1 99999999999999999999\n", strings.Repeat("x", 2*maxGreeting)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -197,10 +202,11 @@ func FuzzGreeting(f *testing.F) {
 		said, err := readLine(r)
 		var name, token string
 		var addr netip.Addr
+		var age time.Duration
 		if err == nil {
-			name, token, addr, err = parseGreeting(said)
+			name, token, addr, age, err = parseGreeting(said)
 		}
-		if line, _, _ := bytes.Cut(in, []byte("\n")); err == nil && (!bytes.HasPrefix(line, []byte(name+" "+token+" ")) || !addr.IsValid() || r.Len() != len(in)-len(line)-1) {
+		if line, _, _ := bytes.Cut(in, []byte("\n")); err == nil && (!bytes.HasPrefix(line, []byte(name+" "+token+" ")) || !addr.IsValid() || age < 0 || r.Len() != len(in)-len(line)-1) {
 			t.Errorf("%q: %q %q %s, %d bytes left", in, name, token, addr, r.Len())
 		}
 		if len(in)-r.Len() > maxGreeting {

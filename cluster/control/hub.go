@@ -10,9 +10,12 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"tare/internal/begun"
 )
 
 // Bounds of a connection that has not said who it is: seconds, bytes, and how many at once.
@@ -51,7 +54,9 @@ func (g *guest) says(token string) bool {
 // knows it.
 type Arrival struct {
 	net.Conn
-	Addr netip.Addr
+	Addr  netip.Addr
+	At    time.Time // its greeting was read
+	Began time.Time // its first instruction, by its own clock: At, less what that says has passed
 }
 
 // NewHub makes the hub. user takes over each connection of a user and closes it.
@@ -113,11 +118,12 @@ func (h *Hub) greet(t *tls.Conn) (func(), error) {
 		if name, token, ok := wanted(line); ok {
 			return func() { h.give(t, name, token) }, nil
 		}
-		name, token, addr, err := parseGreeting(line)
+		now := time.Now()
+		name, token, addr, age, err := parseGreeting(line)
 		if err != nil {
 			return nil, err
 		}
-		return func() { h.arrive(name, token, Arrival{t, seen(t, addr)}) }, t.SetDeadline(time.Time{})
+		return func() { h.arrive(name, token, Arrival{t, seen(t, addr), now, now.Add(-age)}) }, t.SetDeadline(time.Time{})
 	}
 	return nil, fmt.Errorf("the certificate is for %.100q", who)
 }
@@ -136,14 +142,17 @@ func readLine(r io.Reader) (string, error) {
 	return "", errors.New("the greeting is too long")
 }
 
-// parseGreeting reads the sandbox's name, its token and the pod's address.
-func parseGreeting(line string) (name, token string, addr netip.Addr, err error) {
+// parseGreeting reads the sandbox's name, its token, the pod's address, and for how many microseconds the agent has run.
+func parseGreeting(line string) (name, token string, addr netip.Addr, age time.Duration, err error) {
 	words := strings.Split(line, " ")
-	if len(words) != 3 {
-		return "", "", addr, errors.New("the greeting is not a name, a token and an address")
+	if len(words) != 4 {
+		return "", "", addr, 0, errors.New("the greeting is not a name, a token, an address and a time")
 	}
-	addr, err = netip.ParseAddr(words[2])
-	return words[0], words[1], addr, err
+	micro, err := strconv.ParseUint(words[3], 10, 40) // twelve days
+	if err == nil {
+		addr, err = netip.ParseAddr(words[2])
+	}
+	return words[0], words[1], addr, time.Duration(micro) * time.Microsecond, err //nolint:gosec // 40 bits
 }
 
 // seen is the address that an agent says it has, if its connection comes from there: an agent's word
@@ -216,7 +225,7 @@ func Dial(ctx context.Context, id Identity, address, name, token, own string) (n
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err == nil {
-			_, err = fmt.Fprintf(conn, "%s %s %s\n", name, token, own)
+			_, err = fmt.Fprintf(conn, "%s %s %s %d\n", name, token, own, begun.Ago().Microseconds())
 			if err == nil {
 				return conn, nil
 			}

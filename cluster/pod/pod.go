@@ -147,7 +147,6 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	if err != nil {
 		return nil, err
 	}
-	arrival := time.Now()
 	if i.client, err = agent.Connect(ctx, conn, conn, agent.Place("pod")); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -173,12 +172,13 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	if k.Steps != nil {
 		i.heard = k.Steps.take(i.pod.UID)
 	}
-	i.phases = phases(i.begun, admitted, arrival, i.heard)
+	i.phases = moments{begun: i.begun, admitted: admitted, heard: i.heard, first: conn.Began, arrived: conn.At}.phases()
 	return i, i.openDevices(ctx)
 }
 
 // Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
-// steps Created and Started are those of the pod's container, by the kubelet's events.
+// steps Created and Started are those of the pod's container, by the kubelet's events. A phased launch tells its steps, and waits
+// until the pod's status is Ready; then the command runs. A server does not wait: its answers tell that it is ready.
 func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
@@ -193,7 +193,14 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	l.Begun = i.begun
 	if mode == sandbox.Phased {
-		l.Created, l.Started = since(i.begun, i.heard[eventCreated]), since(i.begun, i.heard[eventStarted])
+		l.Created, l.Started, l.Boot = since(i.begun, i.heard[eventCreated]), since(i.begun, i.heard[eventStarted]), i.phases
+		if !spec.Networked {
+			ready, err := i.ready(ctx)
+			if err != nil {
+				return l, err
+			}
+			l.Boot = append(slices.Clone(l.Boot), ready)
+		}
 	}
 	if spec.Located != nil {
 		spec.Located(i.Addr())
@@ -215,6 +222,25 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 	}
 	l.Deleted = time.Since(i.begun)
 	return l, nil
+}
+
+// ready waits until the pod's status is Ready, and returns that step.
+func (i *instance) ready(ctx context.Context) (sandbox.BootPhase, error) {
+	err := i.kind.api.WatchPod(ctx, i.pod.Namespace, i.pod.Name, func(p *corev1.Pod) (bool, error) {
+		switch {
+		case p == nil:
+			return true, errors.New("the pod was deleted")
+		case WhyNot(p) != nil:
+			return true, WhyNot(p)
+		}
+		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return sandbox.BootPhase{}, fmt.Errorf("the pod does not become ready: %w", err)
+	}
+	return sandbox.BootPhase{Name: "ready", Took: time.Since(i.conn.At)}, nil
 }
 
 // since is the time from a moment to another; zero if that is not known.

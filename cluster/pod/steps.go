@@ -16,7 +16,8 @@ import (
 
 // Steps hears of what happens to the pods of a namespace. The time of a step is when its event
 // arrives here: events themselves have stamps of whole seconds. The scheduler and the kubelet send
-// an event as soon as the step is done, so it is some milliseconds late.
+// an event as soon as the step is done, so it is some milliseconds late. The scheduler's events have microseconds too, of its
+// own node's clock, which nobody compares with this one.
 type Steps struct {
 	mu   sync.Mutex
 	seen map[types.UID]map[string]time.Time // by pod and the event's reason: the first one
@@ -141,11 +142,19 @@ const (
 	eventCopy = "copy "
 )
 
-// phases are the steps of a start, from begun to when the agent arrived. A step whose event was not
-// heard is part of the next one.
-func phases(begun, admitted, arrived time.Time, seen map[string]time.Time) []sandbox.BootPhase {
+// moments are what is known of a start: from the call to the agent's arrival.
+type moments struct {
+	begun, admitted time.Time // of the call, and of its return
+	heard           map[string]time.Time
+	first           time.Time // the agent's first instruction, by its own clock
+	arrived         time.Time
+}
+
+// phases are the steps of a start. A step whose event was not heard is part of the next one. An event that is heard after the
+// agent's first instruction tells of something before it: the event Started always is.
+func (m moments) phases() []sandbox.BootPhase {
 	var out []sandbox.BootPhase
-	last := begun
+	last, seen := m.begun, m.heard
 	first, pulls := earlier(seen[eventCopy+eventPulling], seen[eventCopy+eventPulled]), earlier(seen[eventPulling], seen[eventPulled])
 	copied := pulls
 	if first.IsZero() { // nothing is copied
@@ -155,14 +164,14 @@ func phases(begun, admitted, arrived time.Time, seen map[string]time.Time) []san
 		name string
 		at   time.Time
 	}{
-		{"admit", admitted}, {"schedule", seen[eventScheduled]}, {"sandbox", earlier(first, pulls)}, {"copy", copied}, {"pull", seen[eventPulled]},
-		{"create", seen[eventCreated]}, {"start", seen[eventStarted]}, {"agent", arrived},
+		{"admit", m.admitted}, {"schedule", seen[eventScheduled]}, {"sandbox", earlier(first, pulls)}, {"copy", copied}, {"pull", seen[eventPulled]},
+		{"create", seen[eventCreated]}, {"start", m.first}, {"agent", m.arrived},
 	} {
 		if p.at.IsZero() {
 			continue
 		}
-		if p.at.After(arrived) { // the event came later than what it tells
-			p.at = arrived
+		if p.name != "agent" && p.at.After(m.first) {
+			p.at = m.first
 		}
 		out = append(out, sandbox.BootPhase{Name: p.name, Took: max(0, p.at.Sub(last))})
 		if p.at.After(last) {
