@@ -51,7 +51,56 @@ func TestBoots(t *testing.T) {
 	if more := a.boots(r)[0]; more.Lo != 3*time.Second || more.Hi != 10*time.Second || more.Phases[1].Lo != 2*time.Second || more.Phases[1].Hi != 9*time.Second || more.Phases[0].Lo != 500*time.Millisecond {
 		t.Errorf("of six starts: %+v", more)
 	}
+	if p := got[0].Phases[0]; p.Fine != 0 || p.Poll != 0 {
+		t.Errorf("a virtual machine polled by a kubelet: %+v", p)
+	}
 	if p := got[1].Phases; len(p) != 2 || p[1].Name != "resume" || p[1].Median != 400*time.Millisecond {
 		t.Errorf("from a snapshot: %+v", p)
+	}
+}
+
+// TestBootsOfLaunches: launched pods are told apart by how many start at once and how full their node is. A trial of many counts
+// once, and each step says how fine it is known.
+func TestBootsOfLaunches(t *testing.T) {
+	shared := func(burst, fill string) record.Cell {
+		return record.Cell{{Factor: "workload", Value: "start"}, {Factor: "burst", Value: burst}, {Factor: "node-fill", Value: fill}}
+	}
+	cell := func(burst string) record.Cell {
+		return append(shared(burst, "80"), record.Level{Factor: "sandbox", Value: "gvisor"})
+	}
+	a := &analysis{study: &study.Study{Compare: "sandbox"}}
+	for _, burst := range []string{"1", "16"} {
+		s := study.Stratum{Key: burst, Shared: shared(burst, "80"), Cells: []record.Cell{cell(burst)}}
+		a.study.Strata = append(a.study.Strata, s)
+	}
+	trial := func(burst string, seconds ...float64) *record.Trial {
+		out := &record.Trial{Status: record.OK, Cell: cell(burst)}
+		for _, v := range seconds {
+			for _, name := range []string{"schedule", "sandbox"} {
+				out.Samples = append(out.Samples, record.Sample{Name: record.SandboxBoot, Labels: record.Labels("end=main,phase=" + name + ",sandbox=gvisor"), Unit: record.Second, Value: v})
+			}
+			out.Samples = append(out.Samples, record.Sample{Name: record.SandboxLaunch, Labels: "end=main,sandbox=gvisor", Unit: record.Second, Value: 2 * v})
+		}
+		return out
+	}
+	for i := range 6 {
+		a.trials = append(a.trials, trial("1", 1, 2+float64(i), 90), trial("16", 5, 6, 7))
+	}
+	got := a.boots(&Result{Treatments: a.treatments()})
+	if len(got) != 2 || got[0].Levels.Key() != "burst=1" || got[1].Levels.Key() != "burst=16" {
+		t.Fatalf("%+v", got)
+	}
+	b := got[0]
+	if b.Starts != 18 || b.Start != 9*time.Second || b.Lo != 4*time.Second || b.Hi != 14*time.Second {
+		t.Errorf("the whole: %+v", b)
+	}
+	for _, p := range b.Phases {
+		poll := time.Duration(0)
+		if p.Name == "sandbox" {
+			poll = volumesPoll
+		}
+		if p.Trials != 6 || p.Fine != heardLate || p.Poll != poll {
+			t.Errorf("%+v", p)
+		}
 	}
 }

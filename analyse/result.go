@@ -189,6 +189,9 @@ type PhaseTime struct {
 	// Lo and Hi are the 95 % interval of the median, of the steps of a start; 0 with fewer than 6 starts.
 	Lo time.Duration `json:"lo,omitempty"`
 	Hi time.Duration `json:"hi,omitempty"`
+	// Fine is how fine the time of a step is known; 0: nobody says. Poll is how often the kubelet looks whether it has ended.
+	Fine time.Duration `json:"fine,omitempty"`
+	Poll time.Duration `json:"poll,omitempty"`
 }
 
 // CollectorCost is the median CPU that a collector itself used.

@@ -219,14 +219,19 @@ func Boots(r *analyse.Result) *Section {
 	}
 	phases := t.phases(steps)
 	for _, x := range r.Boots {
-		t.Row(append([]string{words.Treatment(r, x.Cell), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
+		t.Row(append([]string{words.Boot(r, &x), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
 		if x.Hi > 0 {
 			t.Row(append([]string{"", "95 %", between(x.Lo, x.Hi)}, intervals(phases, x.Phases)...)...)
 		}
 	}
+	fine, poll := fineness(phases, r.Boots)
+	if fine != nil {
+		t.Row(append([]string{"known to", "", ""}, fine...)...)
+		t.Row(append([]string{"kubelet's poll", "", ""}, poll...)...)
+	}
 	s.Table(t)
-	if slices.Contains(phases, "schedule") { // of pods
-		s.Note("A step ends when its event arrives at the coordinator, a few milliseconds late, so smaller differences mean nothing. A kubelet looks at its pods once a second, or sooner if something changes. The step sandbox includes this wait for every runtime.")
+	if fine != nil { // of pods
+		s.Note("The scheduler's and the kubelet's steps end when their events arrive at the coordinator, a few milliseconds late. A kubelet looks every 300 ms whether a new pod's volumes are there, and every second whether its containers run. So sandbox takes at least 300 ms in any runtime, and ready up to a second longer than the pod needs. A trial of startup counts with its medians.")
 	}
 	return s
 }
@@ -315,6 +320,26 @@ func intervals(names []string, list []analyse.PhaseTime) []string {
 		out[i] = written(list, func(p analyse.PhaseTime) bool { return p.Name == name && p.Hi > 0 }, func(p analyse.PhaseTime) string { return between(p.Lo, p.Hi) })
 	}
 	return out
+}
+
+// fineness is the cells of how fine these phases are known, and how often a kubelet looks; nil if nobody says.
+func fineness(names []string, boots []analyse.Boot) (fine, poll []string) {
+	fine, poll = make([]string, len(names)), make([]string, len(names))
+	said := false
+	for i, name := range names {
+		fine[i], poll[i] = "-", "-"
+		for _, b := range boots {
+			for _, p := range b.Phases {
+				if p.Name == name && p.Fine > 0 {
+					said, fine[i], poll[i] = true, span(p.Fine, true), span(p.Poll, p.Poll > 0)
+				}
+			}
+		}
+	}
+	if !said {
+		return nil, nil
+	}
+	return fine, poll
 }
 
 // between writes an interval, with its unit once where both ends have the same.

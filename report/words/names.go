@@ -33,6 +33,11 @@ func TreatmentOf(r *analyse.Result, key string) string {
 	return key
 }
 
+// Boot names the sandboxes whose starts are told: the treatment, and the levels that tell their strata apart.
+func Boot(r *analyse.Result, b *analyse.Boot) string {
+	return strings.TrimSpace(Treatment(r, b.Cell) + " " + Levels(r, b.Levels, " "))
+}
+
 // Levels writes levels with the names of their factors.
 func Levels(r *analyse.Result, c record.Cell, between string) string {
 	parts := make([]string, len(c))

@@ -1,5 +1,6 @@
 // How sandboxes start: a bar for each treatment, of the medians of its steps in their order, and of the time
-// in no step. The whisker is the interval of the whole. The same figures as a table.
+// in no step. Above it the interval of each step that is wide enough to be seen, in the step's colour; below it that of the
+// whole. Hatched is what one poll of the kubelet can explain. The same figures as a table.
 (() => {
   "use strict";
 
@@ -10,13 +11,14 @@
     part = Tare.section("boots", "Steps of a sandbox's start", []);
     keyHost = Tare.el("div", {});
     const chartHost = Tare.el("div", {});
-    draw = Tare.pieces(chartHost, "steps of a start", (n) => n * 30 + 60, build);
+    draw = Tare.pieces(chartHost, "steps of a start", (n) => n * tall() + 60, build);
     rest = Tare.el("div", {});
     Tare.put(part.body, keyHost, chartHost, rest);
     return part;
   };
 
-  const name = (b) => Tare.treatmentOf(b.treatment);
+  const name = (b) => `${Tare.treatmentOf(b.treatment)} ${Tare.levelsText(b.levels || [])}`.trim();
+  const tall = () => (all().some((b) => b.phases.some((p) => p.hi > 0)) ? 40 : 30);
   const seconds = (ns) => Tare.value(ns / 1e9, "s");
   const all = () => Tare.data.res.boots || [];
 
@@ -40,7 +42,10 @@
     part.node.hidden = !rows.length;
     if (!rows.length) return;
     const there = [...names(), none].filter((step) => rows.some((b) => parts(b).some((p) => p.name === step && p.median > 0)));
-    Tare.fill(keyHost, Tare.legendKeys([...there.map((text) => ({ text, colour: colour(text) })), { text: "whisker: the 95 % interval of the whole start", colour: Tare.css("--ink"), mark: "line-solid" }]));
+    const keys = there.map((text) => ({ text, colour: colour(text) }));
+    if (rows.some((b) => b.hi > 0)) keys.push({ text: "95 % intervals: of the whole start below its bar, of its steps above", colour: Tare.css("--ink"), mark: "line-solid" });
+    if (rows.some((b) => b.phases.some((p) => p.poll > 0))) keys.push({ text: "hatched: within one poll of the kubelet", colour: Tare.css("--ink-2"), mark: "hatched" });
+    Tare.fill(keyHost, Tare.legendKeys(keys));
     draw(rows, Tare.printing() ? 10 : 40);
     Tare.fill(rest, Tare.blocks("boots"));
   };
@@ -68,25 +73,46 @@
       itemStyle: { color: colour(step), borderColor: Tare.css("--paper"), borderWidth: 1 },
       emphasis: { disabled: true },
     }));
-    const whiskers = {
+    const half = (narrow ? 15 : 19) / 2;
+    // drawn are lines over the bars: path makes them of two places on the x axis and the middle of the bar.
+    const drawn = (items, stroke, path) => ({
       type: "custom",
       silent: true,
       z: 5,
-      data: rows.map((b, n) => [b.lo / 1e9, b.hi / 1e9, n]).filter((x) => x[1] > 0),
-      renderItem: (_, api) => {
+      data: items.map((x) => [x.from / 1e9, x.to / 1e9, x.row]),
+      renderItem: (q, api) => {
         const [x1, mid] = api.coord([api.value(0), api.value(2)]),
-          y = mid + 13, // below the bar and its figures
-          x2 = api.coord([api.value(1), api.value(2)])[0],
-          style = { stroke: Tare.css("--ink"), lineWidth: 1.2, fill: "none" };
-        return {
-          type: "path",
-          shape: { pathData: `M${x1} ${y - 3}V${y + 3}M${x1} ${y}H${x2}M${x2} ${y - 3}V${y + 3}` },
-          style,
-        };
+          x2 = api.coord([api.value(1), api.value(2)])[0];
+        return { type: "path", shape: { pathData: path(x1, x2, mid) }, style: { stroke: stroke(items[q.dataIndex]), lineWidth: 1.2, fill: "none" } };
       },
-    };
+    });
+    const whisker = (x1, x2, y) => `M${x1} ${y - 3}V${y + 3}M${x1} ${y}H${x2}M${x2} ${y - 3}V${y + 3}`;
+    const placed = rows.flatMap((b, row) => {
+      let at = 0;
+      return b.phases.map((p) => ({ p, row, begin: (at += p.median) - p.median }));
+    });
+    const seen = (ns) => (ns * (width - left)) / end > 16; // nanoseconds that are wide enough
+    const steps = placed.filter((x) => x.p.hi > 0 && (seen(x.p.median) || seen(x.p.hi - x.p.lo))).map((x) => ({ ...x, from: x.begin + x.p.lo, to: x.begin + x.p.hi }));
+    const polled = placed.filter((x) => x.p.poll > 0 && x.p.median > 0).map((x) => ({ ...x, from: x.begin, to: x.begin + Math.min(x.p.poll, x.p.median) }));
+    const lines = [
+      drawn(
+        rows.map((b, row) => ({ from: b.lo, to: b.hi, row })).filter((x) => x.to > 0),
+        () => Tare.css("--ink"),
+        (x1, x2, mid) => whisker(x1, x2, mid + half + 5),
+      ),
+      drawn(
+        steps,
+        (x) => colour(x.p.name),
+        (x1, x2, mid) => whisker(x1, x2, mid - half - 5),
+      ),
+      drawn(
+        polled,
+        (x) => Tare.ink(colour(x.p.name)),
+        (x1, x2, mid) => slanted(x1 + 1, x2 - 1, mid - half + 1, mid + half - 1),
+      ),
+    ];
     return {
-      height: rows.length * (narrow ? 42 : 30) + 60,
+      height: rows.length * (narrow ? 42 : tall()) + 60,
       label:
         `Steps of a start, ${rows.length} bars: ` +
         rows
@@ -99,9 +125,21 @@
         xAxis: Tare.axis({ min: 0, max: end / 1e9, ticks, label: (v) => Tare.value(v, "s"), name: "from the call that makes the sandbox" }),
         yAxis: Tare.rowAxis(rows.map(name), width, left),
         tooltip: { trigger: "item", formatter: (q) => (q.data && q.data.p ? tip(q.data) : "") },
-        series: [...series, whiskers, { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) }],
+        series: [...series, ...lines, { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) }],
       },
     };
+  };
+
+  // slanted are lines at 45 degrees within a box, which leave room for a figure in its middle.
+  const slanted = (x1, x2, top, bottom) => {
+    const tall = bottom - top;
+    let out = "";
+    for (let x = x1 - tall + 4; x < x2; x += 7) {
+      const from = Math.max(x, x1),
+        to = Math.min(x + tall, x2);
+      if (to > from) out += `M${from} ${bottom - (from - x)}L${to} ${bottom - (to - x)}`;
+    }
+    return out;
   };
 
   const within = (x) => (x.hi > 0 ? `, 95 % interval ${seconds(x.lo)} to ${seconds(x.hi)}` : "");
