@@ -152,7 +152,7 @@ func parseGreeting(line string) (name, token string, addr netip.Addr, age time.D
 	if err == nil {
 		addr, err = netip.ParseAddr(words[2])
 	}
-	return words[0], words[1], addr, time.Duration(micro) * time.Microsecond, err //nolint:gosec // 40 bits
+	return words[0], words[1], addr, time.Duration(micro) * time.Microsecond, err
 }
 
 // seen is the address that an agent says it has, if its connection comes from there: an agent's word

@@ -4,7 +4,7 @@ package begun
 
 import "time"
 
-var first = time.Now()
+var first = time.Now() //nolint:gochecknoglobals // the process has one beginning
 
 // Ago is how long this process has run since its first own instruction: on its own clock, to the microsecond. The kernel's start
 // of the program and that of Go's runtime are not in it.
