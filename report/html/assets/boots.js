@@ -67,7 +67,7 @@
           value: v / 1e9,
           b,
           p,
-          label: { show: (v * (width - left)) / end > 52, formatter: seconds(v), color: Tare.ink(colour(step)), fontSize: 11 },
+          label: { show: (v * (width - left)) / end > 52, formatter: seconds(v), color: Tare.ink(colour(step)), textBorderColor: colour(step), textBorderWidth: 4, fontSize: 11 },
         };
       }),
       itemStyle: { color: colour(step), borderColor: Tare.css("--paper"), borderWidth: 1 },
@@ -75,15 +75,15 @@
     }));
     const half = (narrow ? 15 : 19) / 2;
     // drawn are lines over the bars: path makes them of two places on the x axis and the middle of the bar.
-    const drawn = (items, stroke, path) => ({
+    const drawn = (items, stroke, path, z = 5) => ({
       type: "custom",
       silent: true,
-      z: 5,
+      z,
       data: items.map((x) => [x.from / 1e9, x.to / 1e9, x.row]),
       renderItem: (q, api) => {
         const [x1, mid] = api.coord([api.value(0), api.value(2)]),
           x2 = api.coord([api.value(1), api.value(2)])[0];
-        return { type: "path", shape: { pathData: path(x1, x2, mid) }, style: { stroke: stroke(items[q.dataIndex]), lineWidth: 1.2, fill: "none" } };
+        return { type: "path", z2: 1, shape: { pathData: path(x1, x2, mid) }, style: { stroke: stroke(items[q.dataIndex]), lineWidth: 1.2, fill: "none" } };
       },
     });
     const whisker = (x1, x2, y) => `M${x1} ${y - 3}V${y + 3}M${x1} ${y}H${x2}M${x2} ${y - 3}V${y + 3}`;
@@ -109,6 +109,7 @@
         polled,
         (x) => Tare.ink(colour(x.p.name)),
         (x1, x2, mid) => slanted(x1 + 1, x2 - 1, mid - half + 1, mid + half - 1),
+        2, // below the figures of the bars
       ),
     ];
     return {
