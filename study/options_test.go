@@ -23,7 +23,18 @@ func TestStoredStudies(t *testing.T) {
 			t.Errorf("before there are results, %s is accepted: %v", want, err)
 		}
 	}
+	const elsewhere = "claim-size=1GiB,2GiB" // a factor of a sandbox that is not known here
+	if _, err := Parse("x.yaml", src, cat, []string{elsewhere}); err == nil || !strings.Contains(err.Error(), `there is no factor "claim-size"`) {
+		t.Errorf("before there are results, the override is accepted: %v", err)
+	}
 	cat.Stored = true
+	named := cat
+	named.Others = func(string) []param.Param {
+		return []param.Param{{Name: "claim-size", Type: param.Size, Default: "10GiB", Min: 1, Max: 1 << 50, Help: "of each claim"}}
+	}
+	if s, err := Parse("x.yaml", src, named, []string{elsewhere}); err != nil || len(s.Strata[0].Cells) < 3 {
+		t.Errorf("an override of stored results: %v", err)
+	}
 	s, err := Parse("x.yaml", src, cat, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,22 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
 }
 
+// given is the name of a flag that only a cluster has and that is there; "" if there is none.
+func (f *clusterFlags) given() string {
+	for _, g := range []struct {
+		name string
+		is   bool
+	}{
+		{"tare-image", f.image != ""}, {"app", len(f.apps) > 0}, {"observe", f.observe}, {"at-once", f.atOnce != 0}, {"insecure-registry", f.insecure},
+		{"kubeconfig", f.Kubeconfig != ""}, {"context", f.Context != ""}, {"namespace", f.Namespace != ""}, {"as", f.As != ""}, {"kube-api-qps", f.QPS != 0},
+	} {
+		if g.is {
+			return g.name
+		}
+	}
+	return ""
+}
+
 // addAtOnce adds the flag of a verb that makes many trials.
 func (f *clusterFlags) addAtOnce(fl *pflag.FlagSet) {
 	fl.IntVar(&f.atOnce, "at-once", 0, "with --on k8s: make `N` trials at once, each on a node of its own (default: one on each machine)")

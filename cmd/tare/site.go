@@ -29,6 +29,9 @@ func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags)
 		s, err := a.cluster(ctx, k)
 		return s, func() {}, err
 	}
+	if flag := k.given(); flag != "" && on != onCluster {
+		return nil, nil, coded(exitUsage, "--%s goes with --on k8s; write both, or leave it out", flag)
+	}
 	if host == "" {
 		s, err := a.siteHere(on, data)
 		return s, func() {}, err
