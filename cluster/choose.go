@@ -65,7 +65,7 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 		for _, name := range slices.Sorted(maps.Keys(selector)) {
 			labels = append(labels, name+"="+selector[name])
 		}
-		return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %q and only taints that the study tolerates; `kubectl describe nodes` shows both, and a definition of a pod tolerates taints",
+		return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %q and only taints that the study tolerates; see `kubectl describe nodes`, and tolerate a taint in the definition of a pod",
 			len(s.ready), s.api.Server(), strings.Join(labels, ","))
 	}
 	return out, nil
@@ -79,7 +79,7 @@ func (s *Site) wanted(st *study.Study) (out chosen, selector map[string]string, 
 		labels, tolerations := k.Wants()
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
 			if has, is := selector[name]; is && has != labels[name] {
-				return out, nil, false, fmt.Errorf("no node suits all sandboxes of the study: they want %s=%s and %s=%s; compare them in studies of their own", name, has, name, labels[name])
+				return out, nil, false, fmt.Errorf("no node suits all sandboxes of the study: one needs %s=%s, and another %s=%s; put them in separate studies", name, has, name, labels[name])
 			}
 		}
 		maps.Copy(selector, labels)

@@ -62,7 +62,7 @@ func TestChoose(t *testing.T) {
 	if err == nil {
 		_, err = s.choose(st)
 	}
-	if err == nil || !strings.Contains(err.Error(), "no node suits all sandboxes of the study: they want disk=") {
+	if err == nil || !strings.Contains(err.Error(), "no node suits all sandboxes of the study: one needs disk=") {
 		t.Errorf("labels that contradict each other: %v", err)
 	}
 }
@@ -89,21 +89,21 @@ func TestDefinitions(t *testing.T) {
 	s := aSite()
 	for text, want := range map[string]string{
 		"x: {kind: pod, class: kato}":                        `s.yaml:4:25: sandbox "x": class "kato" is not on the cluster; did you mean "kata"?`,
-		"x: {kind: pod, class: Kata}":                        `s.yaml:4:25: class: "Kata" is not possible`,
-		"x: {kind: pod, annotations: {a b: c}}":              `s.yaml:4:37: annotations: "a b" is not possible`,
+		"x: {kind: pod, class: Kata}":                        `s.yaml:4:25: class: "Kata" is not valid`,
+		"x: {kind: pod, annotations: {a b: c}}":              `s.yaml:4:37: annotations: "a b" is not valid`,
 		"x: {kind: pod, annotations: {a: $b.c}}":             `s.yaml:4:35: annotations: "$b.c" does not name a factor`,
 		"x: {kind: pod, annotations: {a: $duration}}":        `s.yaml:4:3: sandbox "x": tare or a workload has a factor "duration"; choose another name`,
 		"x: {kind: pod, annotations: [a]}":                   `s.yaml:4:31: annotations is not a mapping`,
-		"x: {kind: pod, annotations: {a: $q}}":               `q: it is the value of an annotation, and the study has no such factor; write factors: {q: [...]}`,
-		"x: {kind: pod, node-selector: {a: b c}}":            `s.yaml:4:37: node-selector: "b c" is not possible`,
+		"x: {kind: pod, annotations: {a: $q}}":               `q: an annotation uses this factor, and the study does not have it; write factors: {q: [...]}`,
+		"x: {kind: pod, node-selector: {a: b c}}":            `s.yaml:4:37: node-selector: "b c" is not valid`,
 		"x: {kind: pod, tolerations: [\"a=b:Never\"]}":       `s.yaml:4:32: tolerations: "Never" is not a taint effect`,
 		"x: {kind: pod, request: {disk: 1}}":                 `s.yaml:4:34: request: "disk" cannot be requested; write cpu or memory`,
 		"x: {kind: pod, request: {cpu: fast}}":               `s.yaml:4:33: request: "fast" is not a quantity`,
 		"x: {kind: pod, networks: [\"a@an interface\"]}":     `s.yaml:4:29: networks: "an interface" cannot name an interface`,
 		"x: {kind: pod, network: none}":                      `s.yaml:4:27: "none" is not a level of network`,
-		"x: {kind: pod, class: kata, network: host}":         `s.yaml:4:40: sandbox "x": network host: a virtual machine does not have the node's network`,
+		"x: {kind: pod, class: kata, network: host}":         `s.yaml:4:40: sandbox "x": network host: a virtual machine cannot use the node's network`,
 		"x: {kind: pod, class: kata, runtime: /usr/bin/x}":   `s.yaml:4:31: unknown key "runtime" in sandbox x`,
-		"x: {kind: pod, priority: _}":                        `s.yaml:4:28: priority: "_" is not possible`,
+		"x: {kind: pod, priority: _}":                        `s.yaml:4:28: priority: "_" is not valid`,
 		"x: {kind: pod, namespaces: all}":                    `s.yaml:4:30: "all" is not a level of namespaces`,
 		"x: {kind: pod, networks: [a], annotations: {k: $}}": `s.yaml:4:50: annotations: "$" does not name a factor`,
 	} {

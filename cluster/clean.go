@@ -39,7 +39,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	}
 	selector, err := labels.ValidatedSelectorFromSet(ours)
 	if err != nil {
-		return nil, fmt.Errorf("--study %s: this is not the id of a study: %w", study, err)
+		return nil, fmt.Errorf("--study %s is not a study ID: %w", study, err)
 	}
 	which := selector.String()
 	if s.Namespace != "" {
@@ -72,7 +72,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 	var pods corev1.PodList
 	for _, list := range []runtime.Object{&accounts, &pods} {
 		if err := s.api.List(ctx, s.Namespace, which, list); err != nil {
-			return nil, fmt.Errorf("cannot list what is in namespace %s of %s: %w", s.Namespace, s.api.Server(), err)
+			return nil, fmt.Errorf("cannot list the objects in namespace %s of %s: %w", s.Namespace, s.api.Server(), err)
 		}
 	}
 	for i := range accounts.Items {
@@ -104,7 +104,7 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
 	switch err := s.api.Get(ctx, p); {
 	case kube.IsGone(err) && time.Since(begun) < upWithin: // its coordinator may be about to be made
-		return fmt.Errorf("it may be a study that is starting; try again in %s", upWithin)
+		return fmt.Errorf("a study may be starting there; try again in %s", upWithin)
 	case kube.IsGone(err):
 		return nil
 	case err != nil:
@@ -112,13 +112,13 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if !ended && p.DeletionTimestamp == nil {
-		return fmt.Errorf("a study uses it; the command that started it returns to it, and `tare clean --on k8s --study %s` ends it", id)
+		return fmt.Errorf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s --study %s`", id)
 	}
 	return nil
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, fmt.Errorf("it is not gone after %s; `kubectl describe namespace %s` says what it waits for", goneWithin, n.Name))
+	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, fmt.Errorf("it still exists after %s; `kubectl describe namespace %s` shows why", goneWithin, n.Name))
 	defer cancel()
 	if err := s.api.Delete(ctx, n, 0); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (s *Site) About() site.About {
 	}
 	return site.About{
 		Flag: flag, Suffix: "-k8s", Cannot: "the cluster cannot run",
-		Nothing: "the cluster can run no cell of the study; the reasons are above",
+		Nothing: "the cluster cannot run any cell of the study; the reasons are above",
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Site) Discover(ctx context.Context) error {
 		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), err)}
 	}
 	if len(s.ready) == 0 {
-		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` says more", len(all), s.api.Server())}
+		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` shows why", len(all), s.api.Server())}
 	}
 	if s.vms, err = kubevirt.Find(ctx, s.api); err != nil {
 		return &site.UnableError{Err: err}

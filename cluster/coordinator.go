@@ -118,7 +118,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 	go func() {
 		if err := s.steps.Watch(ctx, api, b.Namespace); err != nil && ctx.Err() == nil {
-			cancel(fmt.Errorf("cannot hear the events of the study's pods: %w", err))
+			cancel(fmt.Errorf("cannot watch the events of the study's pods: %w", err))
 		}
 	}()
 	var lc net.ListenConfig
@@ -193,7 +193,7 @@ func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience 
 			if s.open != nil {
 				s.open.Close()
 			}
-			return nil, fmt.Errorf("no user came within %s", patience)
+			return nil, fmt.Errorf("no user connected within %s", patience)
 		case <-changed:
 		}
 	}
@@ -307,7 +307,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 		}
 	}
 	if s.nodes == nil {
-		s.say("nothing reads the nodes: the report has no causes; --observe adds them (docs/cluster.md)")
+		s.say("the report will have no causes, because nothing reads the nodes; add --observe (docs/cluster.md)")
 	}
 	s.open, s.source = ahead.New(h, r.Study, keptDir, s.brief.AtOnce), source
 	return openSession{s.open, s}, nil

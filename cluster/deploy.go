@@ -258,7 +258,7 @@ func (d *deployment) remove(ctx context.Context) error {
 		labels := pod.LabelManaged + "=" + pod.Managed + "," + pod.LabelStudy + "=" + d.id
 		for _, list := range kinds() {
 			if err := d.api.DeleteAll(ctx, d.namespace, labels, list); err != nil {
-				all = append(all, fmt.Errorf("cannot delete what study %s made in namespace %s: %w; `tare clean --on k8s -n %s` tries again", d.id, d.namespace, err, d.namespace))
+				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `tare clean --on k8s -n %s`", d.id, d.namespace, err, d.namespace))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ type Finding struct {
 func (s *Site) Examine(ctx context.Context, trying func(what string, within time.Duration) (done func())) ([]Finding, error) {
 	out, err := s.permissions(ctx)
 	if err != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("cannot ask %s for your rights: %w", s.api.Server(), err)}
+		return nil, &site.UnableError{Err: fmt.Errorf("cannot check your rights on %s: %w", s.api.Server(), err)}
 	}
 	out = append(out, s.findNodes(ctx)...)
 	classes := s.findClasses(ctx)
@@ -54,7 +54,7 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	out = append(out, s.findVMs(ctx)...)
 	switch {
 	case s.Image == "":
-		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: with --image, small pods check that the image is pulled, that each class starts, the nodes' clocks and the network between pods")})
+		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: give --image, and small pods check the image, each class, the nodes' clocks and the network between pods")})
 	case len(s.untainted()) == 0:
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: no node takes pods")})
 	case classes[0].Err != nil:
@@ -103,7 +103,7 @@ func (s *Site) permissions(ctx context.Context) ([]Finding, error) {
 		}
 		f := Finding{Area: AreaPermission, Name: strings.Join(r.Resources, ", "), Detail: strings.Join(r.Verbs, ", ") + ": " + r.Why}
 		if len(denied) > 0 {
-			f.Err = fmt.Errorf("you may not %s%s; tare needs it to %s; `%s` prints the role to ask for", strings.Join(denied, " and "), in, r.Why, hint)
+			f.Err = fmt.Errorf("you may not %s%s; tare needs this right to %s; `%s` prints the role to ask for", strings.Join(denied, " and "), in, r.Why, hint)
 		}
 		out = append(out, f)
 	}
@@ -136,7 +136,7 @@ func (s *Site) findNodes(ctx context.Context) (out []Finding) {
 			n.Host.OS, n.Host.Kernel, n.Host.Arch, n.Host.Tools["container runtime"], n.Host.Threads, n.Host.MemoryBytes>>20)})
 	}
 	if len(out) == 0 {
-		out = append(out, Finding{Area: AreaNode, Name: "none", Err: errors.New("no node is ready and has no taint; `kubectl describe nodes` says more")})
+		out = append(out, Finding{Area: AreaNode, Name: "none", Err: errors.New("no node is ready and free of taints; `kubectl describe nodes` shows why")})
 	}
 	without := map[string]int{}
 	for i := range all {

@@ -61,7 +61,7 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 	all := s.untainted()
 	nodes := all[:min(len(all), mostProbes)]
 	if len(nodes) < len(all) {
-		out = append(out, Finding{Area: AreaPods, Name: "nodes", Detail: fmt.Sprintf("%d of %d nodes are tried", len(nodes), len(all))})
+		out = append(out, Finding{Area: AreaPods, Name: "nodes", Detail: fmt.Sprintf("%d of %d nodes tried", len(nodes), len(all))})
 	}
 	token := rand.Text()
 	probes := make([]probed, len(nodes)+1)
@@ -220,10 +220,10 @@ func clocks(ctx context.Context, probes []probed) (out []Finding) {
 			ahead, within, err := p.probe.Clock(ctx)
 			f.Detail, f.Err = skew(ahead, within), err
 			if err == nil && ahead.Abs()-within > mostSkew {
-				f.Err = fmt.Errorf("%s; have it and this machine synchronise their clocks (NTP)", f.Detail)
+				f.Err = fmt.Errorf("%s; synchronise it with this machine's clock (NTP)", f.Detail)
 			}
 		} else {
-			f.Err = fmt.Errorf("cannot speak to a pod there: %w", f.Err)
+			f.Err = fmt.Errorf("cannot connect to a pod there: %w", f.Err)
 		}
 		out = append(out, f)
 	}
@@ -250,9 +250,9 @@ func paths(ctx context.Context, probes []probed) (out []Finding) {
 		f := Finding{Area: AreaNetwork, Name: from.node + " to " + to.node}
 		took, err := from.probe.Reach(ctx, to.pod.Status.PodIP)
 		if err != nil {
-			f.Err = fmt.Errorf("a pod cannot reach another one: %w; see the network plugin's pods and the network policies", err)
+			f.Err = fmt.Errorf("a pod cannot reach another pod: %w; check the network plugin's pods and the network policies", err)
 		}
-		f.Detail = fmt.Sprintf("a pod connects to another one's %s in %s", to.pod.Status.PodIP, took.Round(time.Microsecond))
+		f.Detail = fmt.Sprintf("a pod connects to another pod at %s in %s", to.pod.Status.PodIP, took.Round(time.Microsecond))
 		out = append(out, f)
 	}
 	try(&nodes[0], &probes[len(probes)-1])
@@ -274,7 +274,7 @@ func (s *Site) tryObserver(ctx context.Context, d *deployment, node string) Find
 		}
 	}
 	if err := s.api.Try(ctx, kube.Object(pod.Observer(m, node, pod.Study{Image: s.Image, Secret: agentSecret(d.id)}, ""))); err != nil {
-		f.Err = fmt.Errorf("an observer's pod is not admitted in namespace %s: %w", m.Namespace, err)
+		f.Err = fmt.Errorf("the API server refuses an observer's pod in namespace %s: %w", m.Namespace, err)
 	}
 	return f
 }

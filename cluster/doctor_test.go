@@ -41,7 +41,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: %v, found %t", name, err, ok)
 		}
 	}
-	if err := found["clock node1"]; err == nil || !strings.Contains(err.Error(), "cannot speak to a pod there") {
+	if err := found["clock node1"]; err == nil || !strings.Contains(err.Error(), "cannot connect to a pod there") {
 		t.Errorf("a port that cannot be forwarded: %v", err)
 	}
 	fake.denies = "secrets"

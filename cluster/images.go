@@ -76,10 +76,10 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			img.Missing = err.Error()
 		case err != nil:
 			if errors.Is(err, image.ErrInsecure) {
-				err = fmt.Errorf("%w; --insecure-registry asks it all the same", err)
+				err = fmt.Errorf("%w; give --insecure-registry to ask it anyway", err)
 			}
-			s.Say("image %s: nothing is known of its own command, user and digest, because from here %v", img.Reference, err)
-			img.Problem = "its own command is not known; give a command"
+			s.Say("image %s: its command, user and digest are unknown, because from here %v", img.Reference, err)
+			img.Problem = "its command is unknown; give a command"
 		default:
 			img = s.asked(img.Reference, a)
 		}
@@ -102,14 +102,14 @@ func (s *Site) asked(ref string, a image.Asked) Image {
 	out := Image{Reference: a.Pinned, Image: trial.Image{Entrypoint: a.Entrypoint, Command: a.Command, Env: a.Env, Dir: a.Dir}}
 	_, out.Digest, _ = strings.Cut(a.Pinned, "@")
 	if len(a.Entrypoint)+len(a.Command) == 0 {
-		out.Problem = "it names no command of its own; give one"
+		out.Problem = "it has no command; give one"
 	}
 	var root bool
 	if out.UID, out.GID, root = numbers(a.User); out.UID == nil && !root {
 		out.User = a.User
 	}
 	if root {
-		s.Say("image %s: its user is root; in pods its programs run as user %d (docs/cluster.md)", ref, pod.User)
+		s.Say("image %s: its user is root, so in pods its programs run as user %d (docs/cluster.md)", ref, pod.User)
 	}
 	return out
 }
@@ -141,11 +141,11 @@ func reference(name string, apps map[string]string) (string, error) {
 	case given:
 		return ref, nil
 	case name == volume.HostRoot:
-		return "", errors.New("a pod has no files of your machine; name an image with the program")
+		return "", errors.New("a pod cannot use your machine's files; name an image with the program")
 	case strings.HasPrefix(name, "/") || strings.HasPrefix(name, "."):
-		return "", fmt.Errorf("the cluster has no files of your machine; push it to a registry, and give --app %s=REFERENCE", name)
+		return "", fmt.Errorf("the cluster cannot use your machine's files; push the image to a registry, and give --app %s=REFERENCE", name)
 	case !strings.ContainsAny(name, "/:@"):
-		return "", fmt.Errorf("the cluster has to pull it from somewhere: `tare image push %s REGISTRY/%s:TAG` sends it to a registry; then give --app %s=REFERENCE", name, name, name)
+		return "", fmt.Errorf("the cluster must pull it from a registry; push it with `tare image push %s REGISTRY/%s:TAG`, then give --app %s=REFERENCE", name, name, name)
 	}
 	return name, nil
 }
@@ -158,7 +158,7 @@ func (s *insideSite) users(ctx context.Context) {
 			continue
 		}
 		if err := s.user(ctx, &img, fmt.Sprintf("%s-user-%d", s.brief.ID, i), name); err != nil {
-			img.Missing = fmt.Sprintf("cannot find out the number of its user %q: %v", img.User, err)
+			img.Missing = fmt.Sprintf("cannot look up the number of its user %q: %v", img.User, err)
 		}
 		img.User = ""
 		s.brief.Images[name] = img
@@ -180,7 +180,7 @@ func (s *insideSite) user(ctx context.Context, img *Image, pods, name string) er
 	}
 	var root bool
 	if img.UID, img.GID, root = numbers(strings.TrimSpace(said.String())); err == nil && img.UID == nil && !root {
-		err = fmt.Errorf("the image says %.50q", said.String())
+		err = fmt.Errorf("the image's answer is %.50q, not a number", said.String())
 	}
 	return errors.Join(err, in.Stop(context.WithoutCancel(ctx)))
 }

@@ -21,7 +21,7 @@ func TestReference(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"nginx": "--app nginx=REFERENCE", "./rootfs": "--app ./rootfs=REFERENCE", "/srv/x": "push it to a registry", "host": "name an image",
+		"nginx": "--app nginx=REFERENCE", "./rootfs": "--app ./rootfs=REFERENCE", "/srv/x": "push the image to a registry", "host": "name an image",
 	} {
 		if got, err := reference(name, apps); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is %s, %v, want %s", name, got, err, want)
@@ -55,7 +55,7 @@ func TestUserOfImage(t *testing.T) {
 // TestCheckImage: what is known of an image decides whether its own command, or a program in it, can run.
 func TestCheckImage(t *testing.T) {
 	p := place{images: map[string]Image{
-		"gone": {Missing: "push it"}, "mute": {Image: trial.Image{Problem: "it names no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
+		"gone": {Missing: "push it"}, "mute": {Image: trial.Image{Problem: "it has no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
 	}}
 	for _, c := range []struct {
 		demand trial.Demand
@@ -63,7 +63,7 @@ func TestCheckImage(t *testing.T) {
 	}{
 		{trial.Demand{}, ""}, {trial.Demand{Image: "good", Own: true}, ""}, {trial.Demand{Image: "mute"}, ""},
 		{trial.Demand{Tools: []string{"sh"}}, ""}, {trial.Demand{Tools: []string{"sh", "no-such-tool"}}, "tare's image has no no-such-tool"},
-		{trial.Demand{Image: "mute", Own: true}, "names no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
+		{trial.Demand{Image: "mute", Own: true}, "has no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
 	} {
 		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.demand, err, c.want)

@@ -104,7 +104,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 	}
 	if !d.shared {
 		add("the study's namespace", d.labelled(d.namespace, b.admits()))
-		add("a bound for a study that runs wild", d.quota(b))
+		add("a limit for a runaway study", d.quota(b))
 	}
 	add("the coordinator's identity", d.account())
 	files, given := control.Identity{}.Files(), control.Identity{}.Files()
@@ -170,7 +170,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		cells[string(key)]++
 		if _, known := at[string(key)]; !known {
 			for _, c := range claims {
-				out = append(out, Manifest{c, "a claim of the sandbox below; each trial has its own"})
+				out = append(out, Manifest{c, "a claim for the sandbox below; each trial gets its own"})
 			}
 			at[string(key)] = len(out)
 			keys = append(keys, string(key))
@@ -239,7 +239,7 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		out = append(out, j)
 		if ns, is := obj.(*corev1.Namespace); is && err == nil {
 			if err := s.api.Create(ctx, ns); err != nil {
-				return out, fmt.Errorf("cannot create the namespace %s, in which the others are judged: %w; give an existing one with -n", ns.Name, err)
+				return out, fmt.Errorf("cannot create the namespace %s, which the dry runs need: %w; give an existing one with -n", ns.Name, err)
 			}
 			d.made = append(d.made, ns.Name)
 		}

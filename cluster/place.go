@@ -44,9 +44,9 @@ func (p place) checkLink(l sandbox.Link) error {
 	case l == (sandbox.Link{}):
 		return nil
 	case l != (sandbox.Link{Path: record.PathNodes}):
-		return errors.New("the link between pods cannot be shaped; on a cluster, link-path is bridge (one node) or nodes, and the other factors of the link are none")
+		return errors.New("the link between pods cannot be shaped; on a cluster, write link-path: bridge (one node) or nodes, and none for the link's other factors")
 	case len(p.at) < 2:
-		return fmt.Errorf("link-path %s: only one node of the cluster can run the study; `kubectl get nodes` shows the others", l.Path)
+		return fmt.Errorf("link-path %s needs two nodes, and only one node can run the study; see `kubectl get nodes`", l.Path)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (p place) Check(d trial.Demand) error {
 	}
 	for _, v := range d.Volumes {
 		if v.Medium == volume.Image || v.Medium == volume.Device || v.Mode == volume.Block && v.Medium != volume.Disk {
-			return fmt.Errorf("volume %s: a pod has neither devices nor images of a disk that the study names; a claim of a StorageClass has a file system or is a device (docs/cluster.md)", v.Name)
+			return fmt.Errorf("volume %s: a pod cannot use a device or a disk image that the study names; use a claim of a StorageClass (docs/cluster.md)", v.Name)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (p place) Image(name string) (trial.Image, error) {
 	img, known := p.images[name]
 	switch {
 	case !known:
-		return img.Image, fmt.Errorf("image %s was not looked up; report this as an error of tare", name)
+		return img.Image, fmt.Errorf("image %s was not looked up; this is a bug in tare, please report it", name)
 	case img.Missing != "":
 		return img.Image, fmt.Errorf("image %s: %s", name, img.Missing)
 	}
@@ -147,10 +147,10 @@ func (place) Probe(ctx context.Context, at netip.Addr, p workload.Probe) (time.T
 // Available is of trial.Place.
 func (p place) Available(ctx context.Context, node string) (int64, error) {
 	if p.nodes == nil {
-		return 0, errors.New("only an observer can read the free memory of a node; add --observe")
+		return 0, errors.New("only an observer can read a node's free memory; add --observe")
 	}
 	return p.nodes.Available(ctx, node)
 }
 
 // DropCaches is of trial.Place.
-func (place) DropCaches() error { return errors.New("the caches of a node cannot be dropped") }
+func (place) DropCaches() error { return errors.New("a node's caches cannot be dropped") }

@@ -28,7 +28,7 @@ func roles(namespace string, t Tier) string {
 	name, level := roleStudies, "may be restricted"
 	var with []string
 	if t.VMs {
-		name, level, with = name+"-vms", "must be baseline, or privileged", append(with, "virtual machines of KubeVirt")
+		name, level, with = name+"-vms", "must be baseline or privileged", append(with, "virtual machines of KubeVirt")
 	}
 	if t.Observe {
 		name, level, with = name+"-observe", "must be privileged", append(with, "observers on the nodes (--observe)")
@@ -40,8 +40,8 @@ func roles(namespace string, t Tier) string {
 	all := UserRules(t)
 	var b strings.Builder
 	if t.Own {
-		fmt.Fprintf(&b, "# %s, each in a namespace that it makes. The names of those are not known\n# before, so the rights are of all namespaces. To narrow them, print the roles of one: tare rbac -n NAMESPACE\n", tier)
-		fmt.Fprintf(&b, "# Give it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", name, name)
+		fmt.Fprintf(&b, "# %s, each in a namespace that it creates. The names are not known in\n# advance, so the rights cover all namespaces. For one namespace only: tare rbac -n NAMESPACE\n", tier)
+		fmt.Fprintf(&b, "# Grant it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", name, name)
 		write(&b, "ClusterRole", name, "", all)
 		return b.String()
 	}
@@ -58,10 +58,10 @@ func roles(namespace string, t Tier) string {
 		in = "NAMESPACE"
 	}
 	nodes := strings.Replace(name, roleStudies, roleNodes, 1)
-	fmt.Fprintf(&b, "# %s in one namespace, which exists. Its Pod Security level\n# (label pod-security.kubernetes.io/enforce) %s.\n", tier, level)
-	fmt.Fprintf(&b, "# Give it: kubectl create rolebinding %s -n %s --role=%s --user=USER\n", name, in, name)
+	fmt.Fprintf(&b, "# %s in one existing namespace. Its Pod Security level\n# (label pod-security.kubernetes.io/enforce) %s.\n", tier, level)
+	fmt.Fprintf(&b, "# Grant it: kubectl create rolebinding %s -n %s --role=%s --user=USER\n", name, in, name)
 	write(&b, "Role", name, namespace, inside)
-	fmt.Fprintf(&b, "---\n# What that needs of the whole cluster.\n# Give it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", nodes, nodes)
+	fmt.Fprintf(&b, "---\n# The rights that this needs on the whole cluster.\n# Grant it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", nodes, nodes)
 	write(&b, "ClusterRole", nodes, "", whole)
 	return b.String()
 }

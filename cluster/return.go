@@ -35,12 +35,12 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 		if ctx.Err() != nil || s.gone || !s.connection.coordinator.Lost() || try == againMost {
 			return made
 		}
-		s.site.Say("the connection to the cluster is lost; trying again for %s", lonely)
+		s.site.Say("the connection to the cluster is lost; reconnecting for up to %s", lonely)
 		if err := s.again(ctx); err != nil {
 			s.gone = ctx.Err() == nil
 			return made
 		}
-		s.site.Say("connected again")
+		s.site.Say("reconnected")
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *session) GoOn(done []record.Trial) error {
 func (s *session) lasting() (site.Lasting, error) {
 	l, is := s.Session.(site.Lasting)
 	if !is {
-		return nil, errors.New("the coordinator cannot go on by itself")
+		return nil, errors.New("the coordinator cannot continue on its own")
 	}
 	return l, nil
 }
@@ -106,7 +106,7 @@ func (s *session) Close() {
 		ctx, cancel := context.WithTimeout(context.Background(), returnWithin)
 		defer cancel()
 		if s.site.unused(ctx, c.made.id, c.made.namespace, time.Time{}) != nil {
-			c.say("namespace %s stays on the cluster: its coordinator cannot be reached; the same command returns to it", c.made.namespace)
+			c.say("namespace %s stays on the cluster, because its coordinator cannot be reached; repeat the command to return to it", c.made.namespace)
 			return
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 		return c, nil
 	}
 	if used := s.unused(ctx, t.ID, t.Namespace, time.Time{}); used != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("the study goes on in namespace %s, which cannot be reached: %w; try again, or end it with `kubectl delete namespace %[1]s`", t.Namespace, err)}
+		return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `kubectl delete namespace %[1]s`", t.Namespace, err)}
 	}
 	return nil, c.made.remove(ctx)
 }

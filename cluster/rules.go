@@ -26,9 +26,9 @@ func whole(r Rule) Rule {
 // CoordinatorRules are the rights of a study's coordinator, in the study's namespace.
 func CoordinatorRules() []Rule {
 	return []Rule{
-		rule("start a pod for each sandbox, wait for it, remove it", "", []string{"pods"}, "create", "get", "watch", "delete"),
+		rule("start a pod for each sandbox, wait for it, delete it", "", []string{"pods"}, "create", "get", "watch", "delete"),
 		rule("time the steps of a pod's start", "", []string{"events"}, "watch"),
-		rule("give trials volumes of the StorageClass that the study names, and remove them after each", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"),
+		rule("create each trial's volumes in the study's StorageClass, and delete them after it", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"),
 	}
 }
 
@@ -44,21 +44,21 @@ func UserRules(t Tier) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
-		whole(rule("find the storage classes; a study works without", "storage.k8s.io", []string{"storageclasses"}, "list")),
+		whole(rule("find the storage classes; studies work without this", "storage.k8s.io", []string{"storageclasses"}, "list")),
 	}
 	if t.VMs {
-		out = append(out, whole(rule("find KubeVirt's version, and whether it emulates; a study works without", "kubevirt.io", []string{"kubevirts"}, "list")))
+		out = append(out, whole(rule("find KubeVirt's version, and whether it emulates machines; studies work without this", "kubevirt.io", []string{"kubevirts"}, "list")))
 	}
 	if t.Observe {
-		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); Pod Security allows it by the namespace's label",
+		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); the namespace's Pod Security label must allow this",
 			"security.openshift.io", []string{"securitycontextconstraints"}, "use"))
 		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
 		out = append(out, privileged)
 	}
 	if t.Own {
 		out = append(out,
-			whole(rule("make a namespace for each study, and remove it with all that is in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
-			rule("bound how many pods a study can have", "", []string{"resourcequotas"}, "create"))
+			whole(rule("create a namespace for each study, and delete it with everything in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
+			rule("limit the number of a study's pods", "", []string{"resourcequotas"}, "create"))
 	}
 	removes, finds := []string{"create"}, []string{"create"}
 	if !t.Own {
@@ -68,15 +68,15 @@ func UserRules(t Tier) []Rule {
 	out = append(out,
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
 		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
-		rule("give the coordinator its rights on pods, events and claims of volumes, which nobody can give who does not have them", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
+		rule("give the coordinator its rights on pods, events and volume claims; you can give only rights that you have", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
 		rule("let only the study's pods reach each other", "networking.k8s.io", []string{"networkpolicies"}, removes...),
-		rule("start, watch and remove the study's pods", "", []string{"pods"}, append(slices.Clone(finds), "get", "watch", "delete")...),
-		rule("speak to the coordinator", "", []string{"pods/portforward"}, "create"),
-		rule("time the steps of a pod's start; only the coordinator does", "", []string{"events"}, "watch"),
-		rule("make volumes for trials, and remove them; only the coordinator and `tare clean` do", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"))
+		rule("start, watch and delete the study's pods", "", []string{"pods"}, append(slices.Clone(finds), "get", "watch", "delete")...),
+		rule("connect to the coordinator", "", []string{"pods/portforward"}, "create"),
+		rule("time the steps of a pod's start; only the coordinator does this", "", []string{"events"}, "watch"),
+		rule("create volumes for trials, and delete them; only the coordinator and `tare clean` do this", "", []string{"persistentvolumeclaims"}, "create", "list", "deletecollection"))
 	if t.VMs {
 		for _, r := range VMRules() {
-			r.Why += "; only the coordinator does"
+			r.Why += "; only the coordinator does this"
 			out = append(out, r)
 		}
 	}

@@ -59,8 +59,8 @@ func (b *Brief) rules() []Rule {
 // VMRules are the further rights of a coordinator whose study has virtual machines.
 func VMRules() []Rule {
 	return []Rule{
-		rule("start a virtual machine for each sandbox, wait for it, remove it", "kubevirt.io", []string{"virtualmachineinstances"}, "create", "get", "watch", "delete"),
-		rule("make the disks of a virtual machine's volumes, with storage-class", "", []string{"persistentvolumeclaims"}, "create", "get", "delete"),
+		rule("start a virtual machine for each sandbox, wait for it, delete it", "kubevirt.io", []string{"virtualmachineinstances"}, "create", "get", "watch", "delete"),
+		rule("create the disks of a virtual machine's volumes, with storage-class", "", []string{"persistentvolumeclaims"}, "create", "get", "delete"),
 	}
 }
 
@@ -85,14 +85,14 @@ func (s *Site) findVMs(ctx context.Context) []Finding {
 	}
 	version := Finding{Area: AreaVMs, Name: "version", Detail: cmp.Or(c.Version, "unknown")}
 	if c.Emulated == record.Yes {
-		version.Detail += "; it emulates machines (useEmulation): their ratios are those of an emulator"
+		version.Detail += "; it emulates machines (useEmulation), so their ratios are those of an emulator"
 	}
-	admission := Finding{Area: AreaVMs, Name: "admission", Detail: "a machine passes, by a dry run"}
+	admission := Finding{Area: AreaVMs, Name: "admission", Detail: "the API server admits a machine (dry run)"}
 	namespace := cmp.Or(s.Namespace, corev1.NamespaceDefault)
 	if err := kubevirt.Admits(ctx, s.api, namespace); kube.IsForbidden(err) {
 		admission.Detail = "not tried: you may not create VirtualMachineInstances in namespace " + namespace
 	} else if err != nil {
-		admission.Err = fmt.Errorf("a machine does not pass: %w", err)
+		admission.Err = fmt.Errorf("the API server refuses a machine: %w", err)
 	}
 	return append([]Finding{version, admission}, s.nodesForVMs(c))
 }

@@ -20,7 +20,7 @@ import (
 func place(t *testing.T) *Place {
 	t.Helper()
 	return &Place{State: t.TempDir(), Data: t.TempDir(), Memory: t.TempDir(), Root: "/tree", Images: map[string]Image{
-		"nginx": {Root: "/nginx"}, "hello": {Image: trial.Image{Problem: "it names no command"}}, "redis": {Missing: "no package redis; run apt-get update"},
+		"nginx": {Root: "/nginx"}, "hello": {Image: trial.Image{Problem: "it has no command"}}, "redis": {Missing: "no package redis; run apt-get update"},
 	}, MissingTools: []string{"wrk"}}
 }
 
@@ -29,7 +29,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		"":                                      {Tools: []string{"sh"}, Image: "nginx", Volumes: volume.AtData(volume.Memory), CPUs: "0"},
 		"wrk is not installed; apt-get install": {Tools: []string{"wrk"}},
 		"image redis: no package redis; run apt-get update":             {Image: "redis"},
-		"image hello: it names no command":                              {Image: "hello", Own: true},
+		"image hello: it has no command":                              {Image: "hello", Own: true},
 		"image squid was not prepared":                                  {Image: "squid"},
 		"cpus 0,4095: this host has the processors 0-":                  {CPUs: "0,4095"},
 		"cannot mount /no-such at /given: stat /no-such: no such file":  {Volumes: []volume.Volume{{Name: "x", Medium: volume.Bind, Host: "/no-such", At: "/given"}}},

@@ -233,7 +233,7 @@ func Dial(ctx context.Context, id Identity, address, name, token, own string) (n
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cannot reach the coordinator at %s: %w; does a network policy forbid it?", address, err)
+			return nil, fmt.Errorf("cannot reach the coordinator at %s: %w; check the network policies", address, err)
 		case <-time.After(wait):
 		}
 	}
@@ -247,7 +247,7 @@ func Join(ctx context.Context, id Identity, conn net.Conn) (net.Conn, error) {
 	}
 	t := tls.Client(conn, c)
 	if err := t.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("the coordinator does not prove who it is: %w", err)
+		return nil, fmt.Errorf("cannot verify the coordinator: %w", err)
 	}
 	return t, nil
 }

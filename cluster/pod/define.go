@@ -75,15 +75,15 @@ func (*RuntimeClass) Base() (word, about string) {
 // Keys implements sandbox.Definable.
 func (*RuntimeClass) Keys() []param.Param {
 	return []param.Param{
-		{Name: keyClass, Type: param.String, Valid: validClass, Help: "RuntimeClass; the cluster's default runtime unless said"},
-		{Name: keyAnnotations, Type: param.Map, Valid: validAnnotation, Help: "annotations of the pod; the value $NAME is the level of the factor NAME, which this sandbox then has"},
-		{Name: keyNodeSelector, Type: param.Map, Valid: validLabel, Help: "labels that the nodes of the whole study have"},
-		{Name: keyTolerations, Type: param.List, Valid: func(t string) error { _, err := toleration(t); return err }, Help: "taints, KEY[=VALUE][:EFFECT], that nodes of the study may have; all its pods tolerate them"},
+		{Name: keyClass, Type: param.String, Valid: validClass, Help: "RuntimeClass; without it, the cluster's default runtime"},
+		{Name: keyAnnotations, Type: param.Map, Valid: validAnnotation, Help: "annotations of the pod; a value $NAME stands for the level of the factor NAME, which this sandbox then has"},
+		{Name: keyNodeSelector, Type: param.Map, Valid: validLabel, Help: "labels that every node of the study must have"},
+		{Name: keyTolerations, Type: param.List, Valid: func(t string) error { _, err := toleration(t); return err }, Help: "taints, KEY[=VALUE][:EFFECT], that all pods of the study tolerate"},
 		{Name: keyPriority, Type: param.String, Valid: validClass, Help: "PriorityClass"},
 		{Name: keyNetwork, Type: param.Enum, Default: onPodNetwork, Words: []string{onPodNetwork, ofHost}, Help: "the pod's own network, or the node's"},
-		{Name: keyNamespaces, Type: param.Enum, Default: ofPod, Words: []string{ofPod, ofHost}, Help: "the pod's own namespaces of processes and IPC, or the node's"},
-		{Name: keyNetworks, Type: param.List, Valid: validNetwork, Help: "additional networks by Multus, [NAMESPACE/]NAME[@INTERFACE]; the ends of a workload meet on the first"},
-		{Name: keyRequest, Type: param.Map, Valid: validRequest, Help: "requests of cpu and memory; the limits unless said"},
+		{Name: keyNamespaces, Type: param.Enum, Default: ofPod, Words: []string{ofPod, ofHost}, Help: "the pod's own process and IPC namespaces, or the node's"},
+		{Name: keyNetworks, Type: param.List, Valid: validNetwork, Help: "additional networks from Multus, [NAMESPACE/]NAME[@INTERFACE]; the ends of a workload meet on the first"},
+		{Name: keyRequest, Type: param.Map, Valid: validRequest, Help: "requests of cpu and memory; without it, the limits"},
 	}
 }
 
@@ -105,7 +105,7 @@ func (k *RuntimeClass) Define(name string, keys param.Values) (sandbox.Kind, err
 	given := keys.Map(keyAnnotations)
 	if n := keys.List(keyNetworks); len(n) > 0 {
 		if given[networksAnnotation] != "" {
-			return nil, fmt.Errorf("%s has %s too; leave one of them out", keyAnnotations, keyNetworks)
+			return nil, fmt.Errorf("%s and %s both set networks; leave one of them out", keyAnnotations, keyNetworks)
 		}
 		given[networksAnnotation] = strings.Join(n, ",")
 	}
@@ -131,7 +131,7 @@ func (k *RuntimeClass) Define(name string, keys param.Values) (sandbox.Kind, err
 	}
 	switch {
 	case s.hostNetwork && sizing.IsKata(d.class):
-		return nil, fmt.Errorf("%s %s: a virtual machine does not have the node's network; write %s: %s", keyNetwork, ofHost, keyNetwork, onPodNetwork)
+		return nil, fmt.Errorf("%s %s: a virtual machine cannot use the node's network; write %s: %s", keyNetwork, ofHost, keyNetwork, onPodNetwork)
 	case s.hostNetwork && given[networksAnnotation] != "":
 		return nil, fmt.Errorf("%s %s: such a pod gets no other networks; leave out %s", keyNetwork, ofHost, keyNetworks)
 	}
@@ -222,7 +222,7 @@ func (k *RuntimeClass) annotated(options map[string]string, processors int) map[
 func (k *RuntimeClass) CheckOptions(options map[string]string) error {
 	for _, p := range k.Params() {
 		if p.Default == "" && options[p.Name] == "" {
-			return fmt.Errorf("%s: it is the value of an annotation, and the study has no such factor; write factors: {%s: [...]}", p.Name, p.Name)
+			return fmt.Errorf("%s: an annotation uses this factor, and the study does not have it; write factors: {%s: [...]}", p.Name, p.Name)
 		}
 	}
 	if err := checkClass(options); err != nil {
@@ -248,10 +248,10 @@ func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	}
 	r, pods := k.resources(&spec.Want), int64(spec.Beside+1)
 	if asked := r.Requests.Cpu(); asked.MilliValue()*pods > int64(processors)*1000 {
-		return fmt.Errorf("a request of %s cores%s: the largest node of the study has %d; a smaller cpu-limit, or %s: {cpu: ...} in a definition, fits", asked, times(pods), processors, keyRequest)
+		return fmt.Errorf("a request of %s cores%s does not fit: the largest node of the study has %d; give a smaller cpu-limit, or %s: {cpu: ...} in a definition", asked, times(pods), processors, keyRequest)
 	}
 	if asked := r.Requests.Memory(); asked.Value()*pods > memory {
-		return fmt.Errorf("a request of %s memory%s: the largest node of the study has %s; a smaller memory-limit, or %s: {memory: ...} in a definition, fits", asked, times(pods), param.FormatSize(memory), keyRequest)
+		return fmt.Errorf("a request of %s memory%s does not fit: the largest node of the study has %s; give a smaller memory-limit, or %s: {memory: ...} in a definition", asked, times(pods), param.FormatSize(memory), keyRequest)
 	}
 	for _, of := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := r.Limits[of]
@@ -261,7 +261,7 @@ func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	}
 	for _, a := range k.annotations() {
 		if n, err := strconv.Atoi(spec.Options[a.param.Name]); a.numbers && a.param.Name != factorMemory && err == nil && n > processors {
-			return fmt.Errorf("%s = %d: Kata takes no more than the node's processors, which are %d at most; leave the level out", a.param.Name, n, processors)
+			return fmt.Errorf("%s = %d: Kata allows no more vCPUs than the node has processors, here at most %d; leave the level out", a.param.Name, n, processors)
 		}
 	}
 	return nil
@@ -359,7 +359,7 @@ func wrong(text string, why []string) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(why[0], " (e.g.")
-	return fmt.Errorf("%q is not possible; %s", text, first)
+	return fmt.Errorf("%q is not valid; %s", text, first)
 }
 
 func classNames(classes []Class) []string {

@@ -92,8 +92,8 @@ func TestKata(t *testing.T) {
 		says string
 	}{
 		{sandbox.Want{CPULimit: 4, MemoryLimit: 1 << 30, Options: map[string]string{factorVCPUs: "4"}}, ""},
-		{sandbox.Want{CPULimit: 4, Beside: 1}, "for each of 2 pods: the largest node of the study has 4"},
-		{sandbox.Want{MemoryLimit: 3 << 30, Beside: 2}, "for each of 3 pods: the largest node of the study has 8GiB"},
+		{sandbox.Want{CPULimit: 4, Beside: 1}, "for each of 2 pods does not fit: the largest node of the study has 4"},
+		{sandbox.Want{MemoryLimit: 3 << 30, Beside: 2}, "for each of 3 pods does not fit: the largest node of the study has 8GiB"},
 		{sandbox.Want{CPULimit: 5}, "the largest node of the study has 4"},
 		{sandbox.Want{MemoryLimit: 9 << 30}, "the largest node of the study has 8GiB"},
 		{sandbox.Want{Options: map[string]string{factorVCPUs: "5"}}, "default_vcpus = 5"},
@@ -116,7 +116,7 @@ func TestNotDefined(t *testing.T) {
 		says string
 	}{
 		{param.Values{keyClass: "gvizor"}, `class "gvizor" is not on the cluster; did you mean "gvisor"?`},
-		{param.Values{keyNetworks: "a", keyAnnotations: networksAnnotation + "=b"}, "annotations has networks too"},
+		{param.Values{keyNetworks: "a", keyAnnotations: networksAnnotation + "=b"}, "annotations and networks both set networks"},
 		{param.Values{keyNetwork: ofHost, keyNetworks: "a"}, "leave out networks"},
 	} {
 		v, err := param.Fill(base.Keys(), c.keys)

@@ -79,7 +79,7 @@ func (i *instance) Doubts() []record.Warning {
 	} {
 		const rounding = 1e-3 // a limit is set in thousandths of a core, and in pages
 		if l.asked != 0 && (l.found < l.asked*(1-rounding) || l.found > (l.asked+l.allowed)*(1+rounding)) {
-			out = append(out, record.Warning{Code: record.LimitNotInForce, Text: fmt.Sprintf(l.what+" was asked for; on the node, %s is in force for this pod", observer.Limit(l.asked), observer.Limit(l.found))})
+			out = append(out, record.Warning{Code: record.LimitNotInForce, Text: fmt.Sprintf(l.what+" was requested, but on the node %s is in force for this pod", observer.Limit(l.asked), observer.Limit(l.found))})
 		}
 	}
 	return out

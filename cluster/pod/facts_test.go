@@ -40,8 +40,8 @@ func TestFacts(t *testing.T) {
 // TestSizing: the name of a handler tells which of Kata's runtimes sizes the machine, and the node knows better.
 func TestSizing(t *testing.T) {
 	for handler, want := range map[string][2]string{
-		"kata-qemu-runtime-rs": {"rs", ", sized by Kata's runtime-rs"}, "kata-clh": {"go", ", sized by Kata's runtime in Go"},
-		"kata": {"", "does not tell"}, "runsc": {"", ""},
+		"kata-qemu-runtime-rs": {"rs", ", sized by Kata's runtime-rs"}, "kata-clh": {"go", ", sized by Kata's Go runtime"},
+		"kata": {"", "does not say which"}, "runsc": {"", ""},
 	} {
 		k := kind(Class{Name: "x", Class: "x", Handler: handler})
 		if got := k.Traits(nil).Sizing; got != want[0] {

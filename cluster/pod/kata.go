@@ -30,10 +30,10 @@ func (k *RuntimeClass) Sizing() string {
 	case sizing.RS:
 		return ", sized by Kata's runtime-rs"
 	case sizing.Go:
-		return ", sized by Kata's runtime in Go"
+		return ", sized by Kata's Go runtime"
 	}
 	if sizing.IsKata(k.handler) {
-		return ", sized by Kata's runtime in Go or runtime-rs: this handler's name does not tell, and tare takes the runtime in Go unless a study with --observe finds the other"
+		return ", sized by Kata's Go runtime or runtime-rs: the handler's name does not say which, so tare assumes the Go runtime unless a study with --observe finds the other"
 	}
 	return ""
 }
@@ -46,7 +46,7 @@ func ParamsOf(class string) []param.Param { return (&RuntimeClass{class: class})
 func ofKata() []annotation {
 	const hypervisor = "io.katacontainers.config.hypervisor."
 	help := func(name, what string) string {
-		return what + ", by annotation " + hypervisor + name + "; configured leaves it to the node"
+		return what + ", by annotation " + hypervisor + name + "; configured leaves this to the node"
 	}
 	number := func(factor, name, what string, lo, hi float64, words ...string) annotation {
 		return annotation{name: hypervisor + name, numbers: true, param: param.Param{
@@ -54,8 +54,8 @@ func ofKata() []annotation {
 		}}
 	}
 	return []annotation{
-		number(factorVCPUs, "default_vcpus", "vCPUs at boot; all, or -1, stands for as many as the node has processors", -1, mostVCPUs, everyone),
+		number(factorVCPUs, "default_vcpus", "vCPUs at boot; all, or -1, means as many as the node has processors", -1, mostVCPUs, everyone),
 		number(factorMemory, "default_memory", "MiB of memory at boot", leastMemory, mostMemory),
-		number(factorMaxVCPUs, "default_maxvcpus", "most vCPUs; 0 is the number of the node's processors", 0, mostVCPUs),
+		number(factorMaxVCPUs, "default_maxvcpus", "maximum vCPUs; 0 means as many as the node has processors", 0, mostVCPUs),
 	}
 }

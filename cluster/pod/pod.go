@@ -76,9 +76,9 @@ func (k *RuntimeClass) Name() string { return k.name }
 // About implements sandbox.Kind.
 func (k *RuntimeClass) About() string {
 	if k.class == "" {
-		return "a pod of the cluster's default runtime: the baseline"
+		return "a pod with the cluster's default runtime: the baseline"
 	}
-	return fmt.Sprintf("a pod of RuntimeClass %s (handler %s)", k.class, k.handler) + k.Sizing()
+	return fmt.Sprintf("a pod with RuntimeClass %s (handler %s)", k.class, k.handler) + k.Sizing()
 }
 
 // About how long a pod takes to start and to go: two polls of its kubelet.
@@ -116,7 +116,7 @@ func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
 	}
 	exit, err := i.Exec(ctx, sandbox.Command{Args: []string{"/tare", "internal", "noop"}})
 	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("the smallest program ends with code %d", exit.Code)
+		err = fmt.Errorf("the smallest program exits with code %d", exit.Code)
 	}
 	return errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 }
@@ -299,7 +299,7 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 func WhyNot(p *corev1.Pod) error {
 	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {
-			return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent ended with code %d: %s", t.ExitCode, t.Message))
+			return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent exited with code %d: %s", t.ExitCode, t.Message))
 		}
 	}
 	why := kube.WhyNot("pod", p)

@@ -62,7 +62,7 @@ func TestWhyNot(t *testing.T) {
 		{waiting("CreateContainerError"), "CreateContainerError: because"},
 		{status(corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes"}}}), "Unschedulable: 0/2 nodes"},
 		{status(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: strings.Repeat("x", 10_000)}), "Evicted: x"},
-		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "OOMKilled: tare's agent ended with code 137"},
+		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "OOMKilled: tare's agent exited with code 137"},
 	} {
 		err := WhyNot(c.pod)
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*kube.MaxReason) {

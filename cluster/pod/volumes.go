@@ -42,8 +42,8 @@ const (
 // storageParams are those of every pod.
 func storageParams() []param.Param {
 	return []param.Param{
-		{Name: storageClass, Type: param.String, Default: noClass, Help: "where volumes on disk are: none, a directory of the node (emptyDir); default, a claim of the cluster's default StorageClass; or a StorageClass"},
-		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Help: "size of each claim, at least what the workload needs; with some StorageClasses larger is faster"},
+		{Name: storageClass, Type: param.String, Default: noClass, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
+		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
 	}
 }
 
@@ -155,7 +155,7 @@ func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) erro
 		case v.Mode == volume.Block && k.Traits(nil).Family == record.FamilyGVisor:
 			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
 		case v.Mode == volume.Block && !claimed(v, spec.Options):
-			return fmt.Errorf("volume %s: in a cluster, a block device is a claim; write %s: default, or a StorageClass", v.Name, storageClass)
+			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
 		}
 		hosts = hosts || v.Medium == volume.Bind
 	}
@@ -165,7 +165,7 @@ func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) erro
 	want := spec.Want
 	want.Name, want.Image = k.study.ID+"-try", ""
 	if err := k.api.Try(ctx, k.manifest(&want, "")); err != nil {
-		return fmt.Errorf("%w; -n names a namespace that allows directories of the nodes", err)
+		return fmt.Errorf("%w; give -n with a namespace that allows directories of the nodes", err)
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (s *Study) hasClass(name string) error {
 		return fmt.Errorf("%s %s: the cluster has no such StorageClass; `kubectl get storageclass` lists them", storageClass, name)
 	}
 	if c := s.Storage[i]; c.Keeps {
-		return fmt.Errorf("%s %s keeps volumes whose claims are deleted (reclaimPolicy Retain), so each trial would leave one behind; use a class with Delete", storageClass, c.Name)
+		return fmt.Errorf("%s %s keeps the volumes of deleted claims (reclaimPolicy Retain), so each trial would leave one behind; use a class with reclaimPolicy Delete", storageClass, c.Name)
 	}
 	return nil
 }
@@ -239,5 +239,5 @@ func Device(args []string, _ io.Writer) error {
 		return err
 	}
 	groups, _ := os.Getgroups() // for the message alone
-	return fmt.Errorf("user %d of the groups %v may not open it: on the node it belongs to %d:%d with mode %#o; set device_ownership_from_security_context in the node's container runtime (docs/cluster.md)", os.Getuid(), groups, st.Uid, st.Gid, st.Mode&0o777)
+	return fmt.Errorf("user %d with groups %v may not open it: on the node, its owner is %d:%d and its mode %#o; set device_ownership_from_security_context in the node's container runtime (docs/cluster.md)", os.Getuid(), groups, st.Uid, st.Gid, st.Mode&0o777)
 }

@@ -26,7 +26,7 @@ func (a *app) cleanVerb() *cobra.Command {
 			case on == onCluster:
 				clean = func(ctx context.Context, dry bool) ([]claim.Leftover, error) { return k.clean(ctx, study, dry) }
 			case on == "" && study != "":
-				return coded(exitUsage, "--study %s goes with --on k8s; a study of this host ends with its tare", study)
+				return coded(exitUsage, "--study %s needs --on k8s; a study on this host ends with its tare", study)
 			case on != "":
 				return coded(exitUsage, "--on %s: write --on k8s to clean a cluster, or leave it out to clean this host", on)
 			}
@@ -54,7 +54,7 @@ func (a *app) cleanVerb() *cobra.Command {
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&on, "on", "", "k8s: clean a Kubernetes cluster (default: this host)")
-	cmd.Flags().StringVar(&study, "study", "", "with --on k8s: remove the study with this `ID` alone, even if it runs")
+	cmd.Flags().StringVar(&study, "study", "", "with --on k8s: remove only the study with this `ID`, even if it is running")
 	k.choose(cmd.Flags())
 	return cmd
 }

@@ -48,10 +48,10 @@ type clusterFlags struct {
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
 	fl.StringVar(&f.image, "tare-image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
-	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: what pods pull for an image that the study names, such as redis=registry.example.org/redis:7 (repeatable)")
+	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: the reference that pods pull for an image of the study, such as redis=registry.example.org/redis:7 (repeatable)")
 	fl.Lookup("app").DefValue = "" // not []
-	fl.BoolVar(&f.insecure, "insecure-registry", false, "with --on k8s: ask registries about images even without TLS, or with a certificate that cannot be checked")
-	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: read processors, memory and threads of the pods on their nodes, by privileged pods, so that the report has causes")
+	fl.BoolVar(&f.insecure, "insecure-registry", false, "with --on k8s: ask registries about images even without TLS, or with a certificate that cannot be verified")
+	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: start privileged pods that read the measured pods' processors, memory and threads on the nodes, so that the report has causes")
 }
 
 // given is the name of a flag that only a cluster has and that is there; "" if there is none.
@@ -72,7 +72,7 @@ func (f *clusterFlags) given() string {
 
 // addAtOnce adds the flag of a verb that makes many trials.
 func (f *clusterFlags) addAtOnce(fl *pflag.FlagSet) {
-	fl.IntVar(&f.atOnce, "at-once", 0, "with --on k8s: make `N` trials at once, each on a node of its own (default: one on each machine)")
+	fl.IntVar(&f.atOnce, "at-once", 0, "with --on k8s: run `N` trials at once, each on its own node (default: one on each machine)")
 }
 
 // addImage adds them to a verb that has no --image of its own: it is tare's.
@@ -85,15 +85,15 @@ func (f *clusterFlags) addImage(fl *pflag.FlagSet) {
 func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --on k8s: the kubeconfig (default $KUBECONFIG, then ~/.kube/config)")
 	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
-	fl.StringVarP(&f.Namespace, "namespace", "n", "", "with --on k8s: an existing namespace to work in (default: each study makes one and removes it)")
+	fl.StringVarP(&f.Namespace, "namespace", "n", "", "with --on k8s: an existing namespace to work in (default: each study creates one and deletes it)")
 	fl.StringVar(&f.As, "as", "", "with --on k8s: the user to impersonate")
-	fl.Float32Var(&f.QPS, "kube-api-qps", 0, "with --on k8s: requests a second to the API server at most (default 50)")
+	fl.Float32Var(&f.QPS, "kube-api-qps", 0, "with --on k8s: the most requests per second to the API server (default 50)")
 }
 
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
 func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
-		return nil, coded(exitUsage, "--on k8s needs --tare-image; `tare image push tare REGISTRY/NAME:TAG` sends tare's image to a registry that the cluster pulls from, and prints what to give")
+		return nil, coded(exitUsage, "--on k8s needs --tare-image; push tare's image with `tare image push tare REGISTRY/NAME:TAG`, and give the reference that it prints")
 	}
 	if f.atOnce < 0 {
 		return nil, coded(exitUsage, "--at-once %d: give 1 or more; without the flag, one trial runs on each machine", f.atOnce)

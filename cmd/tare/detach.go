@@ -40,6 +40,6 @@ func (a *app) detach(s site.Returning, at site.About, db *store.Store) error {
 	if err := s.GoOn(done); err != nil {
 		return err
 	}
-	a.line("The study goes on without this tare, with %d trials done. To return to it: %s", len(done), goOn(db.Dir(), at))
+	a.line("The study continues without this tare, with %d trials done. To return to it: %s", len(done), goOn(db.Dir(), at))
 	return nil
 }

@@ -223,7 +223,7 @@ func TestFarEnds(t *testing.T) {
 	}{
 		"Ctrl-C": {func(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }, exitInterrupted, "interrupted; go on with"}, // ssh gets it, too
 		"killed": {func(cmd *exec.Cmd) { _ = cmd.Process.Kill() }, -1, ""},
-		"lost":   {func(*exec.Cmd) { h.kill(t) }, exitFailed, "the connection to " + userName(t) + "@127.0.0.1 is lost (ssh has ended); what runs there ends within a minute"},
+		"lost":   {func(*exec.Cmd) { h.kill(t) }, exitFailed, "the connection to " + userName(t) + "@127.0.0.1 is lost (ssh has ended); whatever runs there ends within a minute"},
 		"died":   {func(*exec.Cmd) { _ = syscall.Kill(h.serving(t)[0], syscall.SIGKILL) }, exitFailed, "is lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestFarErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "--host", "root@db1", "far.yaml"}, exitUsage, "write ssh://USER@MACHINE"},
-		{[]string{"run", "--host", h.url, "--on", "model", "far.yaml"}, exitUsage, "--host goes without --on and --data"},
+		{[]string{"run", "--host", h.url, "--on", "model", "far.yaml"}, exitUsage, "--host excludes --on and --data"},
 		{[]string{"weigh", "--host", h.url, "--", "a | b"}, exitUsage, "--shell"},
 		{[]string{"weigh", "--host", fmt.Sprintf("ssh://127.0.0.1:%d", freePort(t)), "--", "true"}, exitHost, "cannot reach 127.0.0.1: ssh has ended; does `ssh -p "},
 	} {

@@ -45,9 +45,9 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 		},
 	}
 	fl := c.Flags()
-	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be checked")
-	fl.BoolVar(&o.Add, "add", false, "keep the images for other processors that the reference has: it then stands for an index of them")
-	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: add an image of this `FILE`, a tare of the same version for another processor; it has no programs of workloads (repeatable)")
+	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be verified")
+	fl.BoolVar(&o.Add, "add", false, "keep the reference's images for other processors: it then points to an index of all of them")
+	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: also push an image of this `FILE`, a tare of the same version for another processor; it has no workload programs (repeatable)")
 	fl.Lookup("binary").DefValue = "" // not []
 	return c
 }
@@ -89,7 +89,7 @@ func (a *app) foreign(ctx context.Context, binary string) (image.Tree, error) {
 	}
 	own, ok := debug.ReadBuildInfo()
 	if !ok {
-		return image.Tree{}, errors.New("this tare does not tell how it was built; build it with the Go tool")
+		return image.Tree{}, errors.New("this tare has no build information; build it with the Go tool")
 	}
 	arch, err := builtFor(b, own)
 	if err != nil {

@@ -22,7 +22,7 @@ func (f planFlags) checkCluster() error {
 	case f.on != onCluster:
 		return coded(exitUsage, "--manifests and --dry-run are for a cluster; add --on k8s")
 	case f.host != "":
-		return coded(exitUsage, "--host goes without --on; leave one of them out")
+		return coded(exitUsage, "--host and --on exclude each other; leave one of them out")
 	case f.from != "":
 		return coded(exitUsage, "--from needs no cluster; leave --on k8s out")
 	case f.dryRun != "" && f.dryRun != "server":

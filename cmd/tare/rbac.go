@@ -24,7 +24,7 @@ func (a *app) rbacVerb() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "for studies in this existing namespace (default: each study makes its own)")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "for studies in this existing namespace (default: each study creates its own)")
 	cmd.Flags().BoolVar(&tier.Observe, "observe", false, "for studies with --observe too")
 	cmd.Flags().BoolVar(&tier.VMs, "vms", false, "for studies with virtual machines of KubeVirt too")
 	return cmd

@@ -56,7 +56,7 @@ func (a *app) runVerb() *cobra.Command {
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.wait, "wait", false, waitHelp)
-	fl.BoolVar(&f.detach, "detach", false, "with --on k8s: leave the study to the cluster; the same command returns to it and fetches what is measured")
+	fl.BoolVar(&f.detach, "detach", false, "with --on k8s: let the study run without tare; the same command returns to it and fetches the results")
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines; the last line is the report")
 	fl.StringVar(&f.log, "log-format", "text", "messages and progress on standard error: text, or json for an object a line with a summary at the end")
 	return cmd
@@ -122,7 +122,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 			return a.detach(r, where.About(), db)
 		}
 	} else if f.detach {
-		return coded(exitUsage, "--detach goes with --on k8s; this site makes trials only while tare runs")
+		return coded(exitUsage, "--detach needs --on k8s; this site runs trials only while tare runs")
 	}
 	if asked != nil {
 		s = &prometheus.Session{Session: s, Server: asked}
@@ -135,7 +135,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 func (a *app) follow(ctx context.Context, e run.Engine, p *plan.Plan, done []record.Trial) error {
 	if l, is := e.Session.(site.Lasting); is && e.Session.Preview().AtOnce > 1 {
 		if err := l.Lead(done); err != nil {
-			a.say("trials are made one after another: %v", err)
+			a.say("trials run one after another: %v", err)
 		}
 	}
 	return e.Run(ctx, p)

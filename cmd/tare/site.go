@@ -37,7 +37,7 @@ func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags)
 		return s, func() {}, err
 	}
 	if on != "" || data != "" {
-		return nil, nil, coded(exitUsage, "--host goes without --on and --data; leave one of them out")
+		return nil, nil, coded(exitUsage, "--host excludes --on and --data; leave one of them out")
 	}
 	m, err := a.machine(ctx, host)
 	if err != nil {

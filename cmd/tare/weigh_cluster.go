@@ -41,7 +41,7 @@ func (f *weighFlags) fitsCluster() error {
 	case f.image == "":
 		return coded(exitUsage, "--on k8s needs --image: the image with the program, as the cluster's nodes pull it")
 	case f.cpuset != "" && f.cpuset != study.AnyCPU:
-		return coded(exitUsage, "--cpuset %s: in a cluster, the kubelet's CPU manager chooses processors; leave it out", f.cpuset)
+		return coded(exitUsage, "--cpuset %s: on a cluster, the kubelet's CPU manager chooses processors; leave it out", f.cpuset)
 	case f.cacert != "":
 		return coded(exitUsage, "--cacert names a file, which the client's pod does not have; give --insecure")
 	}
@@ -58,7 +58,7 @@ func (f *weighFlags) fitsCluster() error {
 func onNodes() surroundings {
 	abs := func(p string) (string, error) {
 		if !path.IsAbs(p) {
-			return "", coded(exitUsage, "%s: in a cluster, files and directories are the nodes'; write an absolute path", p)
+			return "", coded(exitUsage, "%s: on a cluster, files and directories are the nodes'; write an absolute path", p)
 		}
 		return path.Clean(p), nil
 	}

@@ -88,7 +88,7 @@ func (a *applier) problem(t *Tree) string {
 // Unable says why the image's own command cannot run, "" if it can.
 func (t Tree) Unable() string {
 	if len(t.Entrypoint)+len(t.Command) == 0 {
-		return "it names no command of its own; give one"
+		return "it has no command; give one"
 	}
 	return t.Problem
 }

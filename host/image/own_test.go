@@ -299,7 +299,7 @@ func TestOwnImageCannotRunHere(t *testing.T) {
 		}
 	}
 	for want, conf := range map[string]v1.Config{
-		"it names no command": {},
+		"it has no command": {},
 		"its own command is /no/such x, but it has no program /no/such": {Entrypoint: []string{"/no/such"}, Cmd: []string{"x"}},
 		"it has no program sh;":        {Cmd: []string{"sh"}, Env: []string{"PATH=/usr/bin"}},
 		"it has no program /bin/loop;": {Cmd: []string{"/bin/loop"}},

@@ -144,7 +144,7 @@ func (s *Session) lead(done []record.Trial) error {
 	case s.going:
 		return nil
 	case s.cancel != nil:
-		return errors.New("trials are being made already")
+		return errors.New("trials are already running")
 	}
 	old := s.crew
 	s.crew = newCrew(s, done)

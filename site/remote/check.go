@@ -71,7 +71,7 @@ func checkMade(m *record.Made, n plan.Next) error {
 	t := m.Trial
 	switch {
 	case t == nil:
-		return impossible("a trial without anything")
+		return impossible("an empty trial")
 	case t.Seq != n.Seq || t.Block != n.Block || t.Attempt != n.Attempt || t.Cell.Key() != n.Cell.Key():
 		return impossible("trial %d of %.300q, not %d of %.300q", t.Seq, t.Cell.Key(), n.Seq, n.Cell.Key())
 	case t.Status != record.OK && t.Status != record.Failed, (t.Status == record.Failed) != (t.Failure != nil):
@@ -103,7 +103,7 @@ func Bounded(heard func(string)) func(string) {
 		switch {
 		case left < 0:
 		case left < len(s):
-			heard("it says more; the rest is not shown")
+			heard("it sent more text; the rest is not shown")
 			left = -1
 		default:
 			heard(s)

@@ -239,7 +239,7 @@ func (m *Machine) lost(err error) error {
 	if _, ok := errors.AsType[*impossibleError](err); ok {
 		return fmt.Errorf("%s sent an invalid answer (%w); tare has closed the connection", m, err)
 	}
-	return fmt.Errorf("the connection to %s is lost (%w); what runs there ends within a minute", m, m.way.Why(err))
+	return fmt.Errorf("the connection to %s is lost (%w); whatever runs there ends within a minute", m, m.way.Why(err))
 }
 
 // said is the error that the machine tells.

@@ -261,7 +261,7 @@ func TestHostileMachine(t *testing.T) {
 		"home":       {`{"facts":{"home":"x"}}` + "\n", "the home directory"},
 		"ends":       {facts, "lost (EOF)"},
 		"none":       {facts + "{\"done\":{}}\n", "0 trials of 1"},
-		"empty":      {facts + "{\"made\":{}}\n", "a trial without anything"},
+		"empty":      {facts + "{\"made\":{}}\n", "an empty trial"},
 		"other":      {trial(`"seq":1=>"seq":2`), "trial 2 of"},
 		"other cell": {trial(`runc=>crun`), "sandbox=crun"},
 		"status":     {trial(`"ok"=>"fine"`), "status"},
@@ -296,7 +296,7 @@ func TestHostileMachine(t *testing.T) {
 	for range maxHeard / 1024 * 2 {
 		say(strings.Repeat("x", 1024))
 	}
-	if n := len(said); n != maxHeard/1024+1 || said[n-1] != "it says more; the rest is not shown" {
+	if n := len(said); n != maxHeard/1024+1 || said[n-1] != "it sent more text; the rest is not shown" {
 		t.Errorf("%d texts, then %q", n, said[n-1])
 	}
 }

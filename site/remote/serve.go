@@ -125,7 +125,7 @@ func (v *server) answer(ctx context.Context, q question) error {
 		s, is := v.session.(site.Lasting)
 		switch {
 		case !is:
-			return errors.New("this machine makes trials only while it is asked for them")
+			return errors.New("this machine runs trials only while tare asks for them")
 		case q.Op == opLead:
 			return s.Lead(q.Trials)
 		}
@@ -133,14 +133,14 @@ func (v *server) answer(ctx context.Context, q question) error {
 	case opClose:
 		v.close()
 	default:
-		return fmt.Errorf("there is no question %.100q", q.Op)
+		return fmt.Errorf("unknown question %.100q", q.Op)
 	}
 	return nil
 }
 
 func (v *server) open(ctx context.Context, q question) error {
 	if q.Study == nil || v.session != nil {
-		return errors.New("no study is named, or one is open already")
+		return errors.New("no study was given, or one is already open")
 	}
 	st, cat, err := v.parse(q.Study.Source, q.Study.Overrides)
 	if err != nil {
@@ -177,7 +177,7 @@ func (v *server) sendTrial(m record.Made) error {
 	}
 	t := *m.Trial
 	t.Samples, t.Histograms, t.Status = nil, nil, record.Failed
-	t.Failure = &record.Failure{Phase: "stopping", Kind: "garbage", Reason: fmt.Sprintf("what was measured cannot be sent: %v", err)}
+	t.Failure = &record.Failure{Phase: "stopping", Kind: "garbage", Reason: fmt.Sprintf("the results cannot be sent: %v", err)}
 	return v.send(answer{Made: &record.Made{Trial: &t}})
 }
 

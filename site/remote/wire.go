@@ -199,7 +199,7 @@ func (l *link) beats() {
 
 var errClosed = errors.New("it is closed")
 
-var errSilent = fmt.Errorf("nothing was heard of it for %s", silence)
+var errSilent = fmt.Errorf("it sent nothing for %s", silence)
 
 // messages reads a message a line until the stream ends, take returns an error, or nothing comes
 // for as long as patience: it returns why. Then r may still be read from.
