@@ -20,10 +20,10 @@ import (
 // goneWithin is how long a namespace may take to go: its pods end first.
 const goneWithin = time.Minute
 
-// Clean deletes the namespaces of studies that have ended, and waits until they are gone; with dry
-// it only lists them. Only namespaces with tare's label count. One whose coordinator still runs is
-// in use: a coordinator without a user ends by itself. In Site.Namespace it deletes what studies made there.
-// With the id of a study it deletes that one alone, even if it runs.
+// Clean deletes the namespaces of studies that have ended, and waits until they are gone. With dry
+// it only lists them. Only namespaces with tare's label count. A namespace whose coordinator still runs is
+// in use: a coordinator without a user ends on its own. In Site.Namespace, Clean deletes the objects of studies.
+// With the ID of a study, it deletes only that study, even if it is running.
 func (s *Site) Clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	out, err := s.clean(ctx, study, dry)
 	if err == nil && study != "" && len(out) == 0 {
@@ -96,7 +96,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 	return out, nil
 }
 
-// KindNamespace is what Clean calls a namespace of the cluster.
+// KindNamespace is Clean's word for a namespace of the cluster.
 const KindNamespace = "namespace"
 
 // unused returns why a study that began at a time may be in use; nil if it has ended.

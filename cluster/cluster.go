@@ -1,12 +1,12 @@
-// Package cluster is a Kubernetes cluster as a site: trials are made in pods.
+// Package cluster makes a Kubernetes cluster a site: trials run in pods.
 //
 // The data path: 1. Discover reads the nodes and RuntimeClasses; 2. Open creates a namespace with a
-// coordinator in a pod (deploy.go), forwards its port and speaks to it as to another machine
+// coordinator in a pod (deploy.go), forwards its port and treats it like another machine
 // (site/remote); 3. the coordinator (coordinator.go) makes the trials: its sandboxes are pods,
 // whose agents dial it (cluster/control, cluster/pod); 4. Close deletes the namespace.
 //
-// Nothing measured passes through the user's machine or the API server while a trial runs.
-// docs/design/0031-cluster.md says why.
+// While a trial runs, no measurement passes through the user's machine or the API server.
+// docs/design/0031-cluster.md gives the reasons.
 package cluster
 
 import (
@@ -39,10 +39,10 @@ type Site struct {
 	Image     string // of tare
 	Workloads map[string]workload.Workload
 	Apps      map[string]string // references of images by their names in studies
-	Insecure  bool              // registries that are asked about images may be without TLS, or have any certificate
+	Insecure  bool              // also ask registries without TLS, or with any certificate, about images
 	Observe   bool              // read the pods' figures on their nodes
 	AtOnce    int               // trials on different nodes; 0: one on each machine
-	Namespace string            // an existing one for everything; "": each study makes one of its own
+	Namespace string            // an existing one for everything; "": each study creates its own
 	Takes     remote.Takes
 	Say       func(format string, args ...any) // tells the user
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
@@ -54,7 +54,7 @@ type Site struct {
 	vms     *kubevirt.Cluster // nil: there is no KubeVirt
 }
 
-// About is of site.Site.
+// About implements site.Site.
 func (s *Site) About() site.About {
 	flag := "--on k8s --tare-image " + s.Image
 	for _, name := range slices.Sorted(maps.Keys(s.Apps)) {
@@ -167,12 +167,12 @@ func describe(n *corev1.Node) record.Node {
 	}}
 }
 
-// Kinds are the sandboxes that a study can name here: they describe, and start nothing.
+// Kinds are the sandboxes that a study can name here. They only describe; they start nothing.
 func (s *Site) Kinds() []sandbox.Kind {
 	return (&Brief{Classes: s.classes, KubeVirt: s.vms}).Kinds()
 }
 
-// Preview is of site.Site.
+// Preview implements site.Site.
 func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
 	c, err := s.connect(ctx, r)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 	return c.coordinator.Preview(ctx, r)
 }
 
-// Open is of site.Site. It returns to the session of the request's ticket, if that is still there.
+// Open implements site.Site. It returns to the session of the request's ticket, if that is still there.
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	c, err := s.reconnect(ctx, r.Ticket)
 	if err == nil && c == nil {

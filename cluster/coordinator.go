@@ -28,7 +28,7 @@ import (
 	"tare/workload"
 )
 
-// Brief is what the user's tare tells the coordinator: a file in its Secret.
+// Brief is the user's instructions to the coordinator: a file in its Secret.
 type Brief struct {
 	ID, Namespace string
 	Image         string
@@ -43,14 +43,14 @@ type Brief struct {
 	Agents        string             // name of the Secret with their identity
 	Observers     string             // the token of the nodes' observers; "": there are none
 	AtOnce        int                // trials on different nodes; 0: one on each machine
-	QPS           float32            // requests a second to the API server at most; 0: the default
+	QPS           float32            // the most requests per second to the API server; 0: the default
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
 type Coordinator struct {
 	Workloads  map[string]workload.Workload
 	Collectors func(names []string) []collect.Collector
-	// Answer serves a user's connection with the site, until it ends.
+	// Answer serves a user's connection with the site until the connection ends.
 	Answer func(ctx context.Context, conn net.Conn, b Brief, s func(say func(string, ...any)) site.Site) error
 }
 
@@ -70,7 +70,7 @@ const (
 // keptDir is where it keeps such trials: in the pod's /tmp, which is a directory of the node.
 const keptDir = "/tmp/trials"
 
-// Run coordinates until the user has left.
+// Run coordinates the study until the user has left.
 func (c *Coordinator) Run(ctx context.Context) error {
 	var b Brief
 	text, err := os.ReadFile(filepath.Join(pod.IdentityDir, briefFile))
@@ -232,7 +232,7 @@ type insideSite struct {
 	source string         // of its study, with the overrides
 }
 
-// About is of site.Site. The user's tare says what the site is.
+// About implements site.Site. The user's tare describes the site.
 func (*insideSite) About() site.About { return site.About{} }
 
 // study is what the study's pods have in common.
@@ -278,13 +278,13 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	}}
 }
 
-// Preview is of site.Site.
+// Preview implements site.Site.
 func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Preview, err error) {
 	out.Skips, err = s.session(ctx, r).Skips(ctx)
 	return out, err
 }
 
-// Open is of site.Site. A session that is open already is returned to.
+// Open implements site.Site. If a session is already open, Open returns to it.
 func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	source := fmt.Sprintf("%s\n%q", r.Study.Source, r.Study.Overrides)
 	switch {
@@ -319,7 +319,7 @@ type openSession struct {
 	site *insideSite
 }
 
-// Close is of site.Session.
+// Close implements site.Session.
 func (o openSession) Close() {
 	o.Session.Close()
 	if o.site.api.HeldUp() {
@@ -347,13 +347,13 @@ type insideSession struct {
 	skips []record.Skip
 }
 
-// Nodes is of site.Session.
+// Nodes implements site.Session.
 func (h *insideSession) Nodes() []record.Node { return h.nodes }
 
-// Preview is of site.Session.
+// Preview implements site.Session.
 func (h *insideSession) Preview() site.Preview { return site.Preview{Skips: h.skips} }
 
-// Close is of site.Session. Each trial has deleted its pods, but for the fillers.
+// Close implements site.Session. Each trial has deleted its pods, but for the fillers.
 func (h *insideSession) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
 	defer cancel()

@@ -33,16 +33,16 @@ const (
 	AreaObserver   = "observer"
 )
 
-// Finding is what Examine says of one thing. Err is nil when all is well.
+// Finding is the result of one check of Examine. Err is nil if all is well.
 type Finding struct {
 	Area, Name, Detail string
 	Family             record.Family // of a class
 	Err                error
 }
 
-// Examine looks at the cluster as a study will need it: rights, nodes and classes, and with an image also what small
-// pods find. They are removed again. An error says that the API server answers nothing. trying is told what
-// takes long, and for how long at most.
+// Examine checks what a study needs of the cluster: rights, nodes and classes. With an image it also starts small
+// pods, and removes them again. It returns an error only if the API server does not answer. It calls trying before
+// a slow check, with the most time that the check may take.
 func (s *Site) Examine(ctx context.Context, trying func(what string, within time.Duration) (done func())) ([]Finding, error) {
 	out, err := s.permissions(ctx)
 	if err != nil {

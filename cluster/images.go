@@ -20,13 +20,13 @@ import (
 	"tare/workload"
 )
 
-// Image is an image that a study names, as the cluster has it.
+// Image is an image that a study names, in the cluster's form.
 type Image struct {
 	trial.Image
 	Reference string // that pods pull
 	User      string // whose number only the image tells: a name, or a user with a named group
 	UID, GID  *int64 // of its user; nil: not known, or root
-	Missing   string // why the cluster cannot have it, in words a user can act on; "": it may
+	Missing   string // why the cluster cannot use it, in words a user can act on; "": it can
 }
 
 // askWithin bounds what a registry may take to say what an image is.

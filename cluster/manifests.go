@@ -34,14 +34,14 @@ const (
 	someHostsCIDR = "192.0.2.1/32" // RFC 5737: of no host
 )
 
-// Manifest is an object that a study makes, and what it is for.
+// Manifest is an object that a study creates, and its purpose.
 type Manifest struct {
 	Object kube.Object
 	About  string
 }
 
-// Without has the site know no cluster: its classes are those that the study names. Manifests needs it, or
-// Discover.
+// Without prepares the site for Manifests without a cluster: its classes are those that the study names.
+// Manifests needs a call of either Without or Discover.
 func (s *Site) Without(st *study.Study) {
 	s.classes = []pod.Class{{Name: sandbox.Native}}
 	known := map[string]bool{"": true, sandbox.Native: true}
@@ -63,8 +63,8 @@ func (s *Site) Without(st *study.Study) {
 	}
 }
 
-// Manifests are the objects of a study, in the order in which they are made: one pod for all sandboxes that
-// differ in their names alone. Nothing in them is secret.
+// Manifests returns the objects of a study in the order of their creation, with one pod for all sandboxes that
+// differ only in their names. They contain no secrets.
 func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]Manifest, []record.Skip, error) {
 	id, on := someID, chosen{}
 	var err error
@@ -198,13 +198,13 @@ func objectsOf(k sandbox.Manifester, want sandbox.Want) ([]kube.Object, error) {
 	return nil, nil
 }
 
-// Text is a manifest as YAML, with what it is for.
+// Text returns a manifest as YAML, with its purpose as a comment.
 func (m Manifest) Text() (string, error) {
 	text, err := kube.YAML(m.Object)
 	return "# " + m.About + "\n" + string(text), err
 }
 
-// Judgement is what the API server says of a manifest.
+// Judgement is the API server's answer to a manifest.
 type Judgement struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -212,9 +212,9 @@ type Judgement struct {
 	Refused   string `json:"refused,omitempty"` // why; "": it is accepted
 }
 
-// Judge has the API server judge the manifests of a study, by dry runs. Their namespaces must exist for that:
-// if they are the study's own, they are made, and deleted at the end. The coordinator's pod is judged with the
-// namespace's default service account, because its own is not made.
+// Judge sends the manifests of a study to the API server as dry runs. Their namespaces must exist for that:
+// if they are the study's own, Judge creates them, and deletes them at the end. The coordinator's pod gets the
+// namespace's default service account, because its own does not exist.
 func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err error) {
 	d := deployment{api: s.api}
 	defer func() {

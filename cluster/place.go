@@ -51,7 +51,7 @@ func (p place) checkLink(l sandbox.Link) error {
 	return nil
 }
 
-// Check is of trial.Place.
+// Check implements trial.Place.
 func (p place) Check(d trial.Demand) error {
 	img, err := p.Image(d.Image)
 	switch {
@@ -94,7 +94,7 @@ func (p place) checkFill(d trial.Demand) error {
 	return nil
 }
 
-// Fill is of trial.Filler.
+// Fill implements trial.Filler.
 func (p place) Fill(ctx context.Context, trial, node string, percent int) (string, error) {
 	n, err := p.fill.use(ctx, trial, node, percent)
 	if err != nil || percent == 0 {
@@ -103,7 +103,7 @@ func (p place) Fill(ctx context.Context, trial, node string, percent int) (strin
 	return fmt.Sprintf("%d of %d pods", n, p.fill.room[node]), nil
 }
 
-// Image is of trial.Place.
+// Image implements trial.Place.
 func (p place) Image(name string) (trial.Image, error) {
 	img, known := p.images[name]
 	switch {
@@ -115,36 +115,36 @@ func (p place) Image(name string) (trial.Image, error) {
 	return img.Image, nil
 }
 
-// Prepare is of trial.Place.
+// Prepare implements trial.Place.
 func (p place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
 	return sandbox.Spec{Want: want}, p.claims.provide(ctx, &want)
 }
 
-// Apart is of trial.Place.
+// Apart implements trial.Place.
 func (place) Apart(int) ([]string, error) {
 	return nil, errors.New("on a cluster, the kubelet's CPU manager chooses processors")
 }
 
-// Retire is of trial.Place.
+// Retire implements trial.Place.
 func (place) Retire(string) error { return nil }
 
-// Release is of trial.Place. A pod takes with it what it brought, but for claims.
+// Release implements trial.Place. What a pod brought goes with it, except for claims.
 func (p place) Release(ctx context.Context, trial string) []error {
 	p.fill.leave(trial)
 	return p.claims.remove(ctx, trial)
 }
 
-// Shape is of trial.Place. Pods on two nodes are linked by where they run.
+// Shape implements trial.Place. For pods on two nodes, their place is the link.
 func (p place) Shape(l sandbox.Link, _ []sandbox.Network) error { return p.checkLink(l) }
 
-// Probe is of trial.Place: from the coordinator's pod.
+// Probe implements trial.Place: from the coordinator's pod.
 func (place) Probe(ctx context.Context, at netip.Addr, p workload.Probe) (time.Time, error) {
 	return probe.Wait(ctx, func() (int, error) {
 		return unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	}, at, p)
 }
 
-// Available is of trial.Place.
+// Available implements trial.Place.
 func (p place) Available(ctx context.Context, node string) (int64, error) {
 	if p.nodes == nil {
 		return 0, errors.New("only an observer can read a node's free memory; add --observe")
@@ -152,5 +152,5 @@ func (p place) Available(ctx context.Context, node string) (int64, error) {
 	return p.nodes.Available(ctx, node)
 }
 
-// DropCaches is of trial.Place.
+// DropCaches implements trial.Place.
 func (place) DropCaches() error { return errors.New("a node's caches cannot be dropped") }

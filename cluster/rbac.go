@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Roles are the rights of whoever runs studies as YAML for `kubectl apply`, each rule with its reason: a ClusterRole, or
-// with a namespace what is needed to work in that one. The tier need not say which.
+// Roles returns a user's rights to run studies as YAML for `kubectl apply`, each rule with its reason. They are a ClusterRole or,
+// with a namespace, the roles to work in that namespace. Roles sets Tier.Own itself.
 func Roles(namespace string, t Tier) (string, error) {
 	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
 		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))

@@ -28,7 +28,7 @@ type session struct {
 // sends is not asked for ever.
 const againMost = 3
 
-// Trials is of site.Session.
+// Trials implements site.Session.
 func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	for try := 0; ; try++ {
 		made := s.Session.Trials(ctx, nexts)
@@ -69,7 +69,7 @@ func (s *session) again(ctx context.Context) error {
 	}
 }
 
-// Lead is of site.Lasting.
+// Lead implements site.Lasting.
 func (s *session) Lead(done []record.Trial) error {
 	l, err := s.lasting()
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *session) Lead(done []record.Trial) error {
 	return l.Lead(done)
 }
 
-// GoOn is of site.Lasting.
+// GoOn implements site.Lasting.
 func (s *session) GoOn(done []record.Trial) error {
 	l, err := s.lasting()
 	if err != nil {
@@ -95,11 +95,11 @@ func (s *session) lasting() (site.Lasting, error) {
 	return l, nil
 }
 
-// Leave is of site.Lasting: the coordinator stays.
+// Leave implements site.Lasting: the coordinator stays.
 func (s *session) Leave() { _ = s.connection.coordinator.Close() }
 
-// Close is of site.Session. A coordinator that cannot be reached may have trials that nobody has: it
-// stays.
+// Close implements site.Session. A coordinator that cannot be reached stays, because it may
+// hold trials that nobody has fetched.
 func (s *session) Close() {
 	c := s.connection
 	if c.coordinator.Lost() {
@@ -124,7 +124,7 @@ type ticket struct {
 	User      control.Identity `json:"user"`
 }
 
-// Ticket is of site.Returning.
+// Ticket implements site.Returning.
 func (s *session) Ticket() []byte {
 	if s.closed {
 		return nil

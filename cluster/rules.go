@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rule is a right that tare needs, and why.
+// Rule is a right that tare needs, and the reason.
 type Rule struct {
 	rbacv1.PolicyRule
 	Whole bool   // of the whole cluster, not of the study's namespace
@@ -32,14 +32,14 @@ func CoordinatorRules() []Rule {
 	}
 }
 
-// Tier is what somebody runs on a cluster.
+// Tier is what a user runs on a cluster.
 type Tier struct {
-	Own     bool // each study gets a namespace of its own; else studies are in one that exists
-	Observe bool // observers on the nodes, too
-	VMs     bool // virtual machines of KubeVirt, too
+	Own     bool // each study gets its own namespace; otherwise studies share an existing one
+	Observe bool // also observers on the nodes
+	VMs     bool // also virtual machines of KubeVirt
 }
 
-// UserRules are the rights of whoever runs studies of a tier.
+// UserRules are the rights of a user who runs studies of a tier.
 func UserRules(t Tier) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),

@@ -56,7 +56,7 @@ func (b *Brief) rules() []Rule {
 	return CoordinatorRules()
 }
 
-// VMRules are the further rights of a coordinator whose study has virtual machines.
+// VMRules are the additional rights of a coordinator whose study has virtual machines.
 func VMRules() []Rule {
 	return []Rule{
 		rule("start a virtual machine for each sandbox, wait for it, delete it", "kubevirt.io", []string{"virtualmachineinstances"}, "create", "get", "watch", "delete"),

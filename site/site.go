@@ -1,4 +1,4 @@
-// Package site is the contract of a place where trials are made: this host, another
+// Package site is the contract of a place where trials run: this host, another
 // machine, a cluster, or the model.
 //
 // The data path: 1. a command chooses a Site; 2. Open takes the place, cleans it, tries
@@ -17,7 +17,7 @@ import (
 	"tare/study"
 )
 
-// Site is a place where trials are made.
+// Site is a place where trials run.
 type Site interface {
 	// About says what the site is. It is the same for all studies.
 	About() About
@@ -29,7 +29,7 @@ type Site interface {
 	Open(context.Context, Request) (Session, error)
 }
 
-// About is what a command says of a site.
+// About is what a command says about a site.
 type About struct {
 	// Flag selects the site in a command line, such as "--on model"; "" for this host.
 	Flag string
@@ -40,7 +40,7 @@ type About struct {
 	Modelled bool
 	// Cannot comes before the reasons for skipped cells: "this host cannot run".
 	Cannot string
-	// Nothing says that all cells are skipped, and what to do.
+	// Nothing says that every cell is skipped, and what to do.
 	Nothing string
 }
 
@@ -48,28 +48,28 @@ type About struct {
 type Request struct {
 	Study     *study.Study
 	Catalogue study.Catalogue
-	Wait      bool // wait for another tare that has the place
-	// Ticket is a Returning's, of an earlier session of the study that may still be there.
+	Wait      bool // wait for another tare that holds the place
+	// Ticket is from Returning.Ticket of an earlier session of the study, which may still exist.
 	Ticket []byte
-	// Trying hears of each sandbox that is about to be tried, and for how long at most, 0
-	// if that is not known. What it returns is called at the end of the try.
+	// Trying is called before each try of a sandbox, with the most time that the try may
+	// take; 0: unknown. The function that it returns is called at the end of the try.
 	Trying func(kind string, within time.Duration) (done func())
 }
 
-// Preview is what is known of a session before it opens.
+// Preview is what is known about a session before it opens.
 type Preview struct {
 	Skips []record.Skip // cells that cannot run here, and why
-	// Pace is how long a trial takes this session where that is not what the trial says,
-	// as in a rehearsal; 0 where it is.
+	// Pace is how long this session needs for a trial, if that differs from the trial's
+	// own time, as in a rehearsal. 0: it does not differ.
 	Pace time.Duration
-	// AtOnce is how many trials, or blocks that take turns, are made on different machines at the same time after
-	// Lasting.Lead; 0 or 1: one after another.
+	// AtOnce is how many trials, or blocks that take turns, run on different machines at the same time after
+	// Lasting.Lead. 0 or 1: one after another.
 	AtOnce int
 }
 
 // Session makes the trials of one study. Only Trials may take long.
 type Session interface {
-	// Nodes are the machines that trials run on. There is at least one.
+	// Nodes are the machines on which trials run. There is at least one.
 	Nodes() []record.Node
 	// Preview is what was found when the session opened.
 	Preview() Preview
@@ -80,41 +80,41 @@ type Session interface {
 	// wrong, its Failure says how. If the node is gone, the Failure has the kind
 	// record.NodeLost, and no more trials are requested on that node.
 	Trials(context.Context, []plan.Next) []record.Made
-	// Close takes away what Open made, and gives the place back. It tells the user what it
-	// cannot remove; `tare clean` finds that.
+	// Close removes what Open made, and gives the place back. It tells the user what it
+	// cannot remove. `tare clean` finds that.
 	Close()
 }
 
-// Lasting is a Session that can go on without whoever asks it for trials.
+// Lasting is a Session that can continue without its user.
 type Lasting interface {
 	Session
-	// Lead makes the trials that the study's plan asks for after those that are done, on several machines at once,
-	// while somebody asks for trials. They are kept for Trials.
+	// Lead makes the trials that the study's plan asks for after those that are done. It uses several machines at once,
+	// and continues while the user asks for trials. It keeps the trials for Trials.
 	Lead(done []record.Trial) error
-	// GoOn makes the trials that the study's plan asks for after those that are done. They are kept
-	// for Trials.
+	// GoOn makes the trials that the study's plan asks for after those that are done, without a
+	// user. It keeps the trials for Trials.
 	GoOn(done []record.Trial) error
-	// Leave is called in the place of Close if the session is to go on.
+	// Leave is called instead of Close if the session should continue.
 	Leave()
 }
 
-// Returning is a Lasting whose session another process can return to.
+// Returning is a Lasting session to which another process can return.
 type Returning interface {
 	Lasting
-	// Ticket is a secret, with which Open returns to the session; nil after a Close that has ended it.
+	// Ticket is a secret with which Open returns to the session. It is nil after Close has ended the session.
 	Ticket() []byte
 }
 
-// ErrLeft is the cause with which the context of Trials ends if whoever asks is gone. Any other end
-// is a wish to stop.
+// ErrLeft is the cause with which the context of Trials ends if the user's connection is gone. Any other
+// cause is a request to stop.
 var ErrLeft = errors.New("whoever asked is gone")
 
-// ErrInterrupted says that a context ended while a command waited or ran trials. What was
-// finished is kept.
+// ErrInterrupted says that a context ended while a command waited or ran trials. Finished
+// trials are kept.
 var ErrInterrupted = errors.New("interrupted")
 
-// UnableError says that the site cannot do what was asked, in words that a user can act
-// on. Nothing was started.
+// UnableError says that the site cannot do what a command asked, in words that a user can act
+// on. The site has started nothing.
 type UnableError struct{ Err error }
 
 func (e *UnableError) Error() string { return e.Err.Error() }

@@ -50,8 +50,8 @@ func (g *guest) says(token string) bool {
 	return g != nil && subtle.ConstantTimeCompare([]byte(g.token), []byte(token)) == 1
 }
 
-// Arrival is an agent that has come. Addr is its pod's address; not valid if only the API server
-// knows it.
+// Arrival is an agent that has connected. Addr is its pod's address. It is not valid if only the API server
+// knows the address.
 type Arrival struct {
 	net.Conn
 	Addr  netip.Addr
@@ -59,7 +59,7 @@ type Arrival struct {
 	Began time.Time // its first instruction, by its own clock: At, less what that says has passed
 }
 
-// NewHub makes the hub. user takes over each connection of a user and closes it.
+// NewHub creates a hub. user takes over each connection of a user, and must close it.
 func NewHub(id Identity, user func(net.Conn)) (*Hub, error) {
 	c, err := id.config()
 	if err != nil {
@@ -183,8 +183,8 @@ func (h *Hub) arrive(name, token string, conn Arrival) {
 	_ = conn.Close()
 }
 
-// Await prepares for connections that come again and again under a name and say the token, of
-// which so many may wait. The hub never forgets the name.
+// Await prepares for repeated connections under a name that present the token. At most so many of them
+// may wait. The hub never forgets the name.
 func (h *Hub) Await(name, token string, waiting int) <-chan Arrival {
 	g := &guest{token: token, conn: make(chan Arrival, waiting), stays: true}
 	h.mu.Lock()
@@ -193,8 +193,8 @@ func (h *Hub) Await(name, token string, waiting int) <-chan Arrival {
 	return g.conn
 }
 
-// Expect prepares for the agent of a sandbox. The agent must say the token. forget ends it: a
-// connection that nobody took is closed.
+// Expect prepares for the agent of a sandbox. The agent must present the token. forget ends the
+// wait, and closes a connection that nobody took.
 func (h *Hub) Expect(name string) (token string, arrived <-chan Arrival, forget func()) {
 	g := &guest{token: rand.Text(), conn: make(chan Arrival, 1)}
 	h.mu.Lock()
@@ -214,8 +214,8 @@ func (h *Hub) Expect(name string) (token string, arrived <-chan Arrival, forget 
 	}
 }
 
-// Dial connects the agent of a sandbox, whose pod has the address own, to the coordinator. A pod's
-// network may come up after its first process, so it tries until ctx ends.
+// Dial connects the agent of a sandbox to the coordinator. own is the address of the agent's pod. A pod's
+// network may come up after its first process, so Dial tries until ctx ends.
 func Dial(ctx context.Context, id Identity, address, name, token, own string) (net.Conn, error) {
 	c, err := id.config()
 	if err != nil {
@@ -239,7 +239,7 @@ func Dial(ctx context.Context, id Identity, address, name, token, own string) (n
 	}
 }
 
-// Join makes a connection to the coordinator, such as a forwarded port, that of a user.
+// Join identifies a connection to the coordinator, such as a forwarded port, as that of a user.
 func Join(ctx context.Context, id Identity, conn net.Conn) (net.Conn, error) {
 	c, err := id.config()
 	if err != nil {

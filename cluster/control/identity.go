@@ -1,12 +1,12 @@
-// Package control is how the parts of a study on a cluster reach each other: agents in pods dial
-// the coordinator, and so does the user's tare. Both prove who they are by certificates that are
-// made for this study alone (TLS 1.3, RFC 8446).
+// Package control connects the parts of a study on a cluster: agents in pods dial the coordinator,
+// and so does the user's tare. Both prove their identity with certificates that are valid for this
+// study only (TLS 1.3, RFC 8446).
 //
 // The data path: 1. NewStudy makes the certificates, and a Secret takes them to the pods; 2. Hub
 // accepts connections in the coordinator's pod; 3. Dial connects an agent, User a user;
 // 4. the hub gives an agent's connection to whoever expects that sandbox.
 //
-// docs/design/0019-threat-model.md says who may speak to whom.
+// docs/design/0019-threat-model.md says who may connect to whom.
 package control
 
 import (
@@ -25,14 +25,14 @@ import (
 	"time"
 )
 
-// Who a certificate is for: its common name.
+// Common names of certificates: whom each one is for.
 const (
 	Coordinator = "coordinator"
 	Agent       = "agent"
 	User        = "user"
 )
 
-// Identity is what one party shows, and whom it trusts: PEM (RFC 7468).
+// Identity is a party's certificate and key, and the authority that it trusts: PEM (RFC 7468).
 type Identity struct{ CA, Cert, Key []byte }
 
 // validity is how long a study may take. Clocks of two machines may differ by slack.
@@ -41,8 +41,8 @@ const (
 	slack    = time.Hour
 )
 
-// NewStudy makes the identities of a study. The key of the authority that signs them is
-// forgotten.
+// NewStudy creates the identities of a study. It discards the key of the authority that signs
+// them.
 func NewStudy() (coordinator, agent, user Identity, err error) {
 	ca := template(1, "tare study")
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
@@ -90,12 +90,12 @@ func sign(c, ca *x509.Certificate, by *ecdsa.PrivateKey, root []byte) (Identity,
 	return Identity{CA: root, Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}, nil
 }
 
-// Files are an identity as the files of a Secret.
+// Files returns the identity as the files of a Secret.
 func (id Identity) Files() map[string][]byte {
 	return map[string][]byte{"ca.crt": id.CA, "tls.crt": id.Cert, "tls.key": id.Key}
 }
 
-// ReadIdentity reads the Files from a directory.
+// ReadIdentity reads the files of Files from a directory.
 func ReadIdentity(dir string) (id Identity, err error) {
 	for name, into := range map[string]*[]byte{"ca.crt": &id.CA, "tls.crt": &id.Cert, "tls.key": &id.Key} {
 		b, rerr := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the pod's manifest names the directory

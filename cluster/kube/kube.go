@@ -45,10 +45,10 @@ type Client struct {
 type Where struct {
 	Kubeconfig, Context, Namespace string
 	As                             string  // the user to impersonate
-	QPS                            float32 // requests a second at most; 0: requestRate
+	QPS                            float32 // the most requests per second; 0: requestRate
 }
 
-// FromKubeconfig reads a kubeconfig as kubectl does: the flag, $KUBECONFIG, ~/.kube/config.
+// FromKubeconfig finds and reads a kubeconfig as kubectl does: the flag, $KUBECONFIG, ~/.kube/config.
 func FromKubeconfig(w Where) (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
@@ -71,7 +71,8 @@ func FromKubeconfig(w Where) (*Client, error) {
 	return newClient(cfg, ns)
 }
 
-// Inside is the cluster that this pod runs in, by its service account. It makes so many requests a second at most; 0: requestRate.
+// Inside returns a client for the cluster that this pod runs in, with the pod's service account. qps is the
+// most requests per second; 0: requestRate.
 func Inside(namespace string, qps float32) (*Client, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
@@ -151,7 +152,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Create makes obj and fills it in with what the server made of it.
+// Create creates obj, and fills it in with the server's version of it.
 func (c *Client) Create(ctx context.Context, obj Object) error {
 	group, name := c.of(obj)
 	again := false
@@ -165,8 +166,8 @@ func (c *Client) Create(ctx context.Context, obj Object) error {
 	})
 }
 
-// Try has the API server judge obj as if it were to be created: validation, defaults, admission.
-// Nothing is made.
+// Try asks the API server to create obj in a dry run: with validation, defaults and admission, but
+// without creating anything.
 func (c *Client) Try(ctx context.Context, obj Object) error {
 	group, name := c.of(obj)
 	return group.Post().NamespaceIfScoped(obj.GetNamespace(), obj.GetNamespace() != "").Resource(name).
@@ -181,14 +182,14 @@ func (c *Client) Get(ctx context.Context, obj Object) error {
 	})
 }
 
-// List reads the objects with the labels, of a namespace or, with "", of the cluster.
+// List reads the objects with the labels in a namespace or, with "", in the whole cluster.
 func (c *Client) List(ctx context.Context, namespace, labels string, into runtime.Object) error {
 	group, name := c.of(into)
 	return group.Get().NamespaceIfScoped(namespace, namespace != "").Resource(name).
 		VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).Do(ctx).Into(into)
 }
 
-// Delete removes the object with obj's name, after grace. It is not an error if it is gone.
+// Delete removes the object with obj's name, after grace. It returns no error if the object is already gone.
 func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) error {
 	group, name := c.of(obj)
 	seconds := int64(grace.Seconds())
@@ -211,13 +212,13 @@ func (c *Client) DeleteAll(ctx context.Context, namespace, labels string, list r
 		Body(&metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}).Do(ctx).Error()
 }
 
-// WatchPod is Watch of a pod; see gets nil once it is gone.
+// WatchPod is Watch for a pod. see gets nil once the pod is gone.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string, see func(*corev1.Pod) (bool, error)) error {
 	return Watch(ctx, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, see)
 }
 
-// WatchEvents reports the events of a namespace to see, until ctx ends. A watch that the server ends
-// begins again, so an event may be reported twice.
+// WatchEvents reports the events of a namespace to see, until ctx ends. If the server ends a
+// watch, it begins again, so an event may be reported twice.
 func (c *Client) WatchEvents(ctx context.Context, namespace string, see func(*corev1.Event)) error {
 	events, _ := c.of(&corev1.Event{})
 	for {

@@ -26,7 +26,7 @@ func newLimit(qps float32, burst int) *limit {
 	return &limit{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(qps, burst)}
 }
 
-// Wait is of flowcontrol.RateLimiter.
+// Wait implements flowcontrol.RateLimiter.
 func (l *limit) Wait(ctx context.Context) error {
 	begun := time.Now()
 	err := l.RateLimiter.Wait(ctx)
@@ -43,7 +43,7 @@ func (l *limit) Wait(ctx context.Context) error {
 	return err
 }
 
-// Rate says how many requests the client has made, and how long it waited for its own limit.
+// Rate describes how many requests the client has made, and how long its own limit delayed them.
 func (c *Client) Rate() string {
 	l := c.limit
 	l.mu.Lock()
@@ -54,7 +54,7 @@ func (c *Client) Rate() string {
 // heldUp is a wait for the client's limit that a user should hear of.
 const heldUp = time.Second
 
-// HeldUp reports whether the client's own limit has held up requests for long.
+// HeldUp reports whether the client's own limit has delayed requests so much that the user should know.
 func (c *Client) HeldUp() bool {
 	c.limit.mu.Lock()
 	defer c.limit.mu.Unlock()

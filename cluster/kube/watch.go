@@ -12,7 +12,7 @@ import (
 
 // Watch reports each state of the object with like's namespace and name to see, from the present one
 // on, until see returns true or an error, or ctx ends. see gets the zero T once the object is gone.
-// A watch that the server ends begins again.
+// If the server ends a watch, it begins again.
 func Watch[T Object](ctx context.Context, c *Client, like T, see func(T) (bool, error)) error {
 	var gone T
 	group, resource := c.of(like)
@@ -43,7 +43,7 @@ func Watch[T Object](ctx context.Context, c *Client, like T, see func(T) (bool, 
 	}
 }
 
-// WatchPods is Watch of the pods with the labels, which may be none yet. It ends when one of them goes.
+// WatchPods is Watch for the pods with the labels. There may be none yet. It ends when one of them is gone.
 func (c *Client) WatchPods(ctx context.Context, namespace, labels string, see func(*corev1.Pod) (bool, error)) error {
 	pods, _ := c.of(&corev1.Pod{})
 	for {
@@ -88,7 +88,7 @@ func follow[T Object](ctx context.Context, w watch.Interface, see func(T) (bool,
 	}
 }
 
-// HasGroup reports whether the server has an API group, which everybody may ask.
+// HasGroup reports whether the server has an API group. This needs no rights.
 func (c *Client) HasGroup(ctx context.Context, name string) (bool, error) {
 	group, _ := c.of(&corev1.Pod{})
 	var text []byte

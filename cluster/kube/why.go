@@ -11,7 +11,7 @@ import (
 // MaxReason bounds a text of the API server in an error, in bytes.
 const MaxReason = 500
 
-// CannotRun is an error with the reason and the message that the API server has for it.
+// CannotRun returns an error with the API server's reason and message.
 func CannotRun(what, reason, message string) error {
 	if len(message) > MaxReason {
 		message = strings.ToValidUTF8(message[:MaxReason], "") + " [cut]"
@@ -19,8 +19,8 @@ func CannotRun(what, reason, message string) error {
 	return fmt.Errorf("the %s cannot run: %.100s: %s", what, reason, message)
 }
 
-// WhyNot says why a pod will not run, in the words of its status; nil while it may. An error calls
-// the pod what.
+// WhyNot returns why a pod cannot run, in the words of its status. It is nil while the pod may still run. The
+// error calls the pod what.
 func WhyNot(what string, p *corev1.Pod) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// KindOf is what Kubernetes calls an object's type.
+// KindOf returns Kubernetes' name for an object's type.
 func KindOf(obj Object) (schema.GroupVersionKind, error) {
 	s, err := newScheme()
 	if err != nil {
@@ -21,7 +21,7 @@ func KindOf(obj Object) (schema.GroupVersionKind, error) {
 	return kinds[0], nil
 }
 
-// YAML is an object as a manifest, without its status.
+// YAML returns an object as a manifest, without its status.
 func YAML(obj Object) ([]byte, error) {
 	kind, err := KindOf(obj)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"tare/sizing"
 )
 
-// HostNetwork is what Around.Network says of a pod in its node's network namespace.
+// HostNetwork is Around.Network of a pod in its node's network namespace.
 const HostNetwork = "host network"
 
-// Around is what a pod's container stands on. What the node does not tell is "".
+// Around describes the environment of a pod's container. What the node does not tell is "".
 type Around struct {
-	Kernel  string `json:"kernel,omitempty"`  // the node's, as uname -r tells it
+	Kernel  string `json:"kernel,omitempty"`  // the node's, as uname -r prints it
 	Root    string `json:"root,omitempty"`    // file system of the container's root, and the snapshotter that made it
 	Network string `json:"network,omitempty"` // interfaces of the pod, without a runtime's own, or HostNetwork
 	Device  string `json:"device,omitempty"`  // kind of the first of them: veth, macvlan, or a driver's name

@@ -43,7 +43,7 @@ func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error
 	return nil, fmt.Errorf("the observer on node %s does not answer", node)
 }
 
-// Find asks a node for a pod.
+// Find asks a node's observer about a pod.
 func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) {
 	return f, n.ask(ctx, node, opFind, uid, &f)
 }
@@ -73,8 +73,8 @@ func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err er
 	return client.Call(ctx, op, body, into)
 }
 
-// Collector is the counterpart of a collector, which the observer of a trial's node reads every so
-// often.
+// Collector is the counterpart of a collector that the observer of a trial's node reads at an
+// interval.
 func (n Nodes) Collector(c collect.Collector, every time.Duration) collect.Collector {
 	return &collector{c, every, n}
 }
@@ -85,11 +85,11 @@ type collector struct {
 	nodes Nodes
 }
 
-// Check is of collect.Collector: Open finds out what the node can read.
+// Check implements collect.Collector: Open finds out what the node can read.
 func (*collector) Check() error { return nil }
 
-// Open is of collect.Collector. It opens the collector on each node that the scopes name. The node of the first one is
-// the trial's: of the others only what belongs to their sandboxes counts.
+// Open implements collect.Collector. It opens the collector on each node that the scopes name. The node of the first scope is
+// the trial's. From the other nodes, only the figures of their sandboxes count.
 func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	var order []string
 	on := map[string][]sandbox.LocalScope{}
@@ -122,7 +122,7 @@ var (
 	_ collect.Sourced = (*probes)(nil)
 )
 
-// Read is of collect.Probe.
+// Read implements collect.Probe.
 func (p *probes) Read(dst []record.Sample) (_ []record.Sample, err error) {
 	p.times = p.times[:0]
 	for i, one := range p.on {
@@ -141,10 +141,10 @@ func (p *probes) Read(dst []record.Sample) (_ []record.Sample, err error) {
 	return dst, nil
 }
 
-// Times is of collect.Stamped.
+// Times implements collect.Stamped.
 func (p *probes) Times() []time.Time { return p.times }
 
-// Source is of collect.Sourced: that of the trial's node.
+// Source implements collect.Sourced: that of the trial's node.
 func (p *probes) Source() string {
 	if s, is := p.on[0].(collect.Sourced); is {
 		return s.Source()
@@ -152,7 +152,7 @@ func (p *probes) Source() string {
 	return "another process"
 }
 
-// Close is of collect.Probe.
+// Close implements collect.Probe.
 func (p *probes) Close() error {
 	var all []error
 	for _, one := range p.on {

@@ -1,11 +1,11 @@
-// Package observer reads what the node of a pod knows of it: the figures that collectors read on a
+// Package observer reads what a node knows about its pods: the figures that collectors read on a
 // host, and the limits that are in force. It runs in a privileged pod on each node of a study.
 //
 // The data path: 1. Serve, on the node, keeps connections to the coordinator open; 2. the
 // coordinator takes one when it needs it: Find asks for a pod's control groups, Collector opens a
 // collector on them; 3. Serve replaces the connection that was taken.
 //
-// docs/design/0032-observers.md says why.
+// docs/design/0032-observers.md gives the reasons.
 package observer
 
 import (
@@ -31,10 +31,10 @@ import (
 // and a lost round trip costs little.
 const Waiting = 4
 
-// Name is what the observer of a node says that it is.
+// Name is the name under which the observer of a node connects.
 func Name(node string) string { return "observer/" + node }
 
-// Found is what a node knows of a pod.
+// Found is what a node knows about a pod.
 type Found struct {
 	Cgroup  string  `json:"cgroup"`            // the pod's group; see sandbox.LocalScope.Cgroups
 	Limited string  `json:"limited,omitempty"` // see sandbox.LocalScope.Limited
@@ -43,8 +43,8 @@ type Found struct {
 	Around
 }
 
-// Scope is what collectors read of the pod, whose threads have these roles; nothing if its group was
-// not found.
+// Scope returns what collectors read of the pod, whose threads have these roles. It is empty if the pod's
+// group was not found.
 func (f *Found) Scope(roles sandbox.ThreadRoles) sandbox.LocalScope {
 	if f.Cgroup == "" {
 		return sandbox.LocalScope{}
@@ -52,7 +52,7 @@ func (f *Found) Scope(roles sandbox.ThreadRoles) sandbox.LocalScope {
 	return sandbox.LocalScope{Cgroups: []string{f.Cgroup}, Limited: f.Limited, Roles: roles}
 }
 
-// Limit is a limit as facts have it.
+// Limit returns a limit in the form of facts.
 func Limit(n float64) string {
 	if n == 0 {
 		return "none"
@@ -109,11 +109,11 @@ func find(body json.RawMessage) (any, error) {
 	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Around: around(busiest)}, nil
 }
 
-// Dial connects to the coordinator, or returns an error after some time.
+// Dial connects to the coordinator. It returns an error if that takes too long.
 type Dial func(context.Context) (net.Conn, error)
 
-// Serve keeps Waiting connections to the coordinator until one cannot be made, which means that the
-// coordinator is gone, or ctx ends.
+// Serve keeps Waiting connections to the coordinator until ctx ends or a connection fails, which means that the
+// coordinator is gone.
 func Serve(ctx context.Context, dial Dial, collectors []collect.Collector) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

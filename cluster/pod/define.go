@@ -19,7 +19,7 @@ import (
 	"tare/sizing"
 )
 
-// Word is the key kind of a definition.
+// Word is the value of the key kind in a definition.
 const Word = "pod"
 
 // Keys of a definition.
@@ -154,12 +154,12 @@ func made(name, value string) annotation {
 	return a
 }
 
-// Host tells whether the kind's pods share the node's network, or other namespaces of it.
+// Host reports whether the kind's pods share the node's network or its other namespaces.
 func (k *RuntimeClass) Host() (network, any bool) {
 	return k.set.hostNetwork, k.set.hostNetwork || k.set.hostNamespace
 }
 
-// Wants is what the kind's pods ask of their nodes.
+// Wants returns what the kind's pods require of their nodes.
 func (k *RuntimeClass) Wants() (selector map[string]string, tolerations []corev1.Toleration) {
 	selector = maps.Clone(k.set.nodeSelector)
 	for _, c := range k.classes {
@@ -234,7 +234,7 @@ func (k *RuntimeClass) CheckOptions(options map[string]string) error {
 	return nil
 }
 
-// CheckHere implements sandbox.Chooser: whether it can have its volumes, and whether a node of the study has room for one such pod.
+// CheckHere implements sandbox.Chooser. It checks that the pod can have its volumes, and that a node of the study has room for it.
 func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 	if err := k.checkVolumes(ctx, spec); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"tare/record"
 )
 
-// Facts implements sandbox.Instance: what was in force, as far as anybody tells. The kubelet tells
-// the image that ran some time after the pod's start.
+// Facts implements sandbox.Instance: what was in force, as far as it is known. The kubelet reports
+// the image only some time after the pod's start.
 func (i *instance) Facts() map[string]string {
 	p := i.pod
 	f := map[string]string{
@@ -62,8 +62,8 @@ func digest(p *corev1.Pod) string {
 	return ""
 }
 
-// Doubts implements sandbox.Doubter: the limits that were asked for are not those in force. The
-// group of a pod may have as much more as its RuntimeClass says that the sandbox itself needs.
+// Doubts implements sandbox.Doubter: it compares the requested limits with those in force. The limit of a
+// pod's group may be higher by the overhead that its RuntimeClass declares for the sandbox itself.
 func (i *instance) Doubts() []record.Warning {
 	if i.found.Cgroup == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"tare/internal/files"
 )
 
-// Image is a root file system that pods of a study run from, in place of tare's own.
+// Image is a root file system that pods of a study use instead of tare's own.
 type Image struct {
 	Reference string
 	UID, GID  *int64 // of its user; nil: User
@@ -57,7 +57,7 @@ func (k *RuntimeClass) environment(image string) []string {
 	return nil
 }
 
-// Copy is `tare internal copy TO`: this program, for another image.
+// Copy is `tare internal copy TO`. It copies this program for a container of another image.
 func Copy(args []string, _ io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("give the path of the copy")
@@ -65,8 +65,8 @@ func Copy(args []string, _ io.Writer) error {
 	return files.Copy(args[0], "/proc/self/exe", 0o755)
 }
 
-// Number is `tare internal user NAME`: the numbers UID:GID of a user in this image, as engines find
-// them (https://github.com/opencontainers/image-spec/blob/main/config.md).
+// Number is `tare internal user NAME`: it prints UID:GID of a user in this image, found as engines
+// do (https://github.com/opencontainers/image-spec/blob/main/config.md).
 func Number(args []string, stdout io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("give a user")

@@ -24,7 +24,7 @@ const (
 	mostMemory  = 1 << 24 // MiB
 )
 
-// Sizing says, after a comma, which of Kata's runtimes sizes the machine of a pod; "" for other classes.
+// Sizing says, after a comma, which of Kata's runtimes sizes a pod's machine. It is "" for other classes.
 func (k *RuntimeClass) Sizing() string {
 	switch sizing.FlavourOf(k.handler) {
 	case sizing.RS:
@@ -38,7 +38,7 @@ func (k *RuntimeClass) Sizing() string {
 	return ""
 }
 
-// ParamsOf are the parameters of a class of which only the name is known.
+// ParamsOf returns the parameters of a class if only its name is known.
 func ParamsOf(class string) []param.Param { return (&RuntimeClass{class: class}).Params() }
 
 // ofKata are the annotations by which a pod has its virtual machine sized

@@ -16,7 +16,7 @@ import (
 	"tare/sandbox"
 )
 
-// Labels of all that tare makes on a cluster.
+// Labels of every object that tare creates on a cluster.
 const (
 	LabelManaged = "app.kubernetes.io/managed-by" // Managed
 	LabelStudy   = "tare/study"
@@ -25,8 +25,8 @@ const (
 	Managed      = "tare"
 )
 
-// User is who runs in pods, by number: nobody in particular, and not root, as the restricted
-// Pod Security Standard wants it.
+// User is the number of the user in pods: an arbitrary one other than root, as the restricted
+// Pod Security Standard requires.
 const User = 65532
 
 // Variables of a pod's environment, for tare's first process in it.
@@ -37,10 +37,10 @@ const (
 	EnvAddress     = "TARE_POD_ADDRESS"
 )
 
-// IdentityDir is where the Secret with the study's certificates is in a pod.
+// IdentityDir is where pods mount the Secret with the study's certificates.
 const IdentityDir = "/run/tare"
 
-// Ends is how long a pod may exist: one that nobody deletes ends by itself.
+// Ends is how long a pod may exist. A pod that nobody deletes ends then.
 const Ends = 2 * time.Hour
 
 // Study is what the pods of a study have in common.
@@ -120,7 +120,7 @@ func (k *RuntimeClass) Manifest(want sandbox.Want) ([]byte, error) { return kube
 // Pod is the pod of a sandbox, without its token.
 func (k *RuntimeClass) Pod(want sandbox.Want) *corev1.Pod { return k.manifest(&want, redacted) }
 
-// Coordinator is the pod of the program that makes a study's trials. Its Secret has its identity and
+// Coordinator returns the pod of the program that makes a study's trials. Its Secret contains its identity and
 // its brief.
 func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *corev1.Pod {
 	p := basic(meta, image, secret)
@@ -133,7 +133,7 @@ func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *core
 	return p
 }
 
-// Probe is a pod of `tare doctor` on a node, which answers whoever knows the token.
+// Probe returns a pod of `tare doctor` on a node. It answers clients that know the token.
 func Probe(meta metav1.ObjectMeta, image, node, token string, port int32) *corev1.Pod {
 	p := plain(meta, image, "probe")
 	p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -143,7 +143,7 @@ func Probe(meta metav1.ObjectMeta, image, node, token string, port int32) *corev
 	return p
 }
 
-// Smallest is a pod of a RuntimeClass that ends at once, wherever there is room.
+// Smallest returns a pod with a RuntimeClass that exits at once, on any node with room.
 func Smallest(meta metav1.ObjectMeta, image, class string) *corev1.Pod {
 	p := plain(meta, image, "noop")
 	p.Spec.RuntimeClassName = &class
@@ -176,7 +176,7 @@ func listens(port int32) *corev1.Probe {
 	return &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
 }
 
-// Observer is the privileged pod that reads the figures of one node's pods (package observer). It
+// Observer returns the privileged pod that reads the figures of one node's pods (package observer). It
 // sees the node's processes and control groups, and changes nothing. CAP_SYS_PTRACE is for
 // /proc/PID/io and the memory maps of other users' processes (proc_pid_io(5)).
 func Observer(meta metav1.ObjectMeta, node string, s Study, token string) *corev1.Pod {

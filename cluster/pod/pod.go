@@ -1,8 +1,8 @@
-// Package pod is the sandbox of a cluster: a pod of a RuntimeClass, with tare's agent as its
+// Package pod is the sandbox of a cluster: a pod with a RuntimeClass and tare's agent as its
 // first process.
 //
 // The data path: 1. Start creates the pod and waits until its agent has dialled the coordinator
-// (package control), or the pod's status says why it never will; 2. commands go to the agent;
+// (package control), or the pod's status says why it cannot; 2. commands go to the agent;
 // 3. Stop deletes the pod and waits until it is gone.
 package pod
 
@@ -39,7 +39,7 @@ type Class struct {
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
-// RuntimeClass is a kind of sandbox: pods of one Kubernetes RuntimeClass, or as a study defines them.
+// RuntimeClass is a kind of sandbox: pods with one Kubernetes RuntimeClass, or pods that a study defines.
 type RuntimeClass struct {
 	name, class, handler string
 	set                  settings
@@ -51,11 +51,11 @@ type RuntimeClass struct {
 
 	// Nodes are the observers. nil: a pod's control groups and limits stay unknown.
 	Nodes observer.Nodes
-	// Steps hears of the pods' starts.
+	// Steps records the pods' starts.
 	Steps *Steps
 }
 
-// New returns the kind of a class. Without a study it describes, and starts nothing.
+// New returns the kind of a class. Without a study it only describes; it starts nothing.
 func New(c Class, api *kube.Client, hub *control.Hub, study *Study) *RuntimeClass {
 	return &RuntimeClass{name: c.Name, class: c.Class, handler: c.Handler, api: api, hub: hub, study: study}
 }
@@ -177,8 +177,8 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 }
 
 // Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
-// steps Created and Started are those of the pod's container, by the kubelet's events. A phased launch tells its steps, and waits
-// until the pod's status is Ready; then the command runs. A server does not wait: its answers tell that it is ready.
+// steps Created and Started are those of the pod's container, by the kubelet's events. A phased launch reports its steps, and waits
+// until the pod's status is Ready; then the command runs. A server does not wait: its answers show that it is ready.
 func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (l sandbox.Launch, err error) {
 	defer func() {
 		if err != nil {
@@ -295,7 +295,7 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 	}
 }
 
-// WhyNot says why a pod will not run, in the words of its status; nil while it may.
+// WhyNot returns why a pod cannot run, in the words of its status. It is nil while the pod may still run.
 func WhyNot(p *corev1.Pod) error {
 	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {

@@ -14,10 +14,10 @@ import (
 	"tare/sandbox"
 )
 
-// Steps hears of what happens to the pods of a namespace. The time of a step is when its event
-// arrives here: events themselves have stamps of whole seconds. The scheduler and the kubelet send
-// an event as soon as the step is done, so it is some milliseconds late. The scheduler's events have microseconds too, of its
-// own node's clock, which nobody compares with this one.
+// Steps watches the events of a namespace's pods. The time of a step is when its event arrives
+// here, because events carry timestamps in whole seconds. The scheduler and the kubelet send an event as soon as the step
+// is done, so it is a few milliseconds late. The scheduler's events also have microseconds, but by its own node's
+// clock, which nobody compares with this one.
 type Steps struct {
 	mu   sync.Mutex
 	seen map[types.UID]map[string]time.Time // by pod and the event's reason: the first one
@@ -25,7 +25,7 @@ type Steps struct {
 	news chan struct{}                      // closed at the next event
 }
 
-// Watch hears events until ctx ends.
+// Watch receives events until ctx ends.
 func (s *Steps) Watch(ctx context.Context, api *kube.Client, namespace string) error {
 	return api.WatchEvents(ctx, namespace, func(e *corev1.Event) {
 		if e.InvolvedObject.Kind == "PersistentVolumeClaim" && e.Type == corev1.EventTypeWarning {
@@ -119,7 +119,7 @@ func (s *Steps) take(uid types.UID) map[string]time.Time {
 	}
 }
 
-// Forget waits until a pod has started, or ctx has ended, and forgets its steps.
+// Forget waits until a pod has started or ctx has ended, and then forgets the pod's steps.
 func (s *Steps) Forget(ctx context.Context, uid types.UID) {
 	if ctx.Err() == nil {
 		s.take(uid)

@@ -24,7 +24,7 @@ import (
 	"tare/volume"
 )
 
-// StorageClass is one of the cluster's.
+// StorageClass is a StorageClass of the cluster.
 type StorageClass struct {
 	Name    string `json:"name"`
 	Default bool   `json:"default"`
@@ -58,7 +58,7 @@ func claimed(v *volume.Volume, options map[string]string) bool {
 	return v.Medium == volume.Disk && c != "" && c != noClass
 }
 
-// Claims are those of a sandbox's volumes. All sandboxes of a role have the same.
+// Claims returns the claims of a sandbox's volumes. All sandboxes of a role share them.
 func (s *Study) Claims(want *sandbox.Want) (out []*corev1.PersistentVolumeClaim) {
 	for i := range want.Volumes {
 		v := &want.Volumes[i]

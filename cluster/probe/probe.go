@@ -1,9 +1,9 @@
-// Package probe is how `tare doctor` looks at a cluster from a pod: the node's clock, and whether
-// other pods can be reached.
+// Package probe lets `tare doctor` examine a cluster from a pod: the node's clock, and whether
+// the pod can reach other pods.
 //
-// The data path: 1. Serve, in the pod, listens; 2. doctor forwards that port, says the token of
-// the pod's manifest, and speaks to it as to an agent; 3. Clock and Reach ask. The pods reach each other on the same port, where
-// they need not prove anything to be seen.
+// The data path: 1. Serve listens in the pod; 2. doctor forwards that port, presents the token of
+// the pod's manifest, and uses the connection like one to an agent; 3. Clock and Reach ask. The pods reach each other
+// on the same port, without a token.
 package probe
 
 import (
@@ -33,7 +33,7 @@ const reachWithin = 5 * time.Second
 // tokenWithin is how long a client has to say the token.
 const tokenWithin = 10 * time.Second
 
-// Serve answers whoever says the token, until ctx ends.
+// Serve answers clients that present the token, until ctx ends.
 func Serve(ctx context.Context, token string) error {
 	if token == "" {
 		return errors.New("the pod's manifest has no token")
@@ -101,7 +101,7 @@ type Probe struct {
 	conn   net.Conn
 }
 
-// Connect speaks to a probe.
+// Connect opens a session with a probe.
 func Connect(ctx context.Context, conn net.Conn, token string) (*Probe, error) {
 	_, err := io.WriteString(conn, token)
 	var c *agent.Client
@@ -124,7 +124,7 @@ func (p *Probe) Close() {
 // rounds is how often Clock asks: the fastest answer is the most exact.
 const rounds = 8
 
-// Clock is how far the pod's clock is ahead of this machine's, give or take within.
+// Clock returns how far the pod's clock is ahead of this machine's, and the uncertainty of that, within.
 func (p *Probe) Clock(ctx context.Context) (ahead, within time.Duration, err error) {
 	for i := range rounds {
 		asked := time.Now()
@@ -140,7 +140,7 @@ func (p *Probe) Clock(ctx context.Context) (ahead, within time.Duration, err err
 	return ahead, within, nil
 }
 
-// Reach has the pod connect to the probe of another one, and says how long that took.
+// Reach makes the pod connect to another pod's probe, and returns how long that took.
 func (p *Probe) Reach(ctx context.Context, host string) (time.Duration, error) {
 	var took time.Duration
 	err := p.client.Call(ctx, opReach, net.JoinHostPort(host, fmt.Sprint(Port)), &took)

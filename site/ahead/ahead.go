@@ -1,11 +1,11 @@
-// Package ahead makes a session outlive whoever asks it for trials: a laptop that sleeps, a user
-// who detaches.
+// Package ahead lets a session outlive the connection of its user: a laptop may go to sleep, or the
+// user may detach.
 //
-// The data path: 1. Session makes the trials that are asked for, and keeps each in a file until the
-// asker asks for later ones; 2. an asker that is lost (Leave) does not end a trial that runs;
-// 3. after GoOn the session follows the plan by itself, and after Lead for as long as an asker is there: a crew then
-// makes trials on several machines at once (crew.go); 4. an asker that comes back gets what is
-// kept. Its plan asks for the same trials, because a plan is pure: the same results give the
+// The data path: 1. Session makes the requested trials, and keeps each in a file until the
+// user's tare asks for later ones; 2. a lost user (Leave) does not end a running trial;
+// 3. after GoOn the session follows the plan on its own, and after Lead while a user is connected: a crew then
+// makes trials on several machines at once (crew.go); 4. a user who returns gets the kept
+// trials. The user's plan asks for the same trials, because a plan is pure: the same results give the
 // same next trial (package plan).
 package ahead
 
@@ -26,7 +26,7 @@ import (
 	"tare/study"
 )
 
-// Session is a session that outlives its asker. One asker at a time calls Trials.
+// Session is a session that outlives its user's connection. One user at a time calls Trials.
 type Session struct {
 	site.Session
 	study *study.Study
@@ -45,12 +45,12 @@ type Session struct {
 }
 
 // New wraps a session of a study. dir is an existing directory for trials that nobody has taken yet. At most so many trials, or
-// blocks that take turns, are made at once, however many nodes share a machine; 0: one on each machine.
+// blocks that take turns, run at once, however many nodes share a machine. 0: one on each machine.
 func New(inner site.Session, st *study.Study, dir string, most int) *Session {
 	return &Session{Session: inner, study: st, dir: dir, most: most, changed: make(chan struct{})}
 }
 
-// Preview is of site.Session.
+// Preview implements site.Session.
 func (s *Session) Preview() site.Preview {
 	p := s.Session.Preview()
 	p.AtOnce = len(s.machines())
@@ -73,7 +73,7 @@ func (s *Session) machines() map[string][]string {
 	return out
 }
 
-// Trials is of site.Session. If ctx ends because the asker is lost, the trials are made all the same.
+// Trials implements site.Session. If ctx ends because the user is lost, the trials still run.
 func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	stopped := false
 	for {
@@ -121,7 +121,7 @@ func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	}
 }
 
-// GoOn makes the trials of the study's plan after those that are done, until the plan is content or
+// GoOn makes the trials of the study's plan after those that are done, until the plan needs no more or
 // Trials asks for others.
 func (s *Session) GoOn(done []record.Trial) error {
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (s *Session) GoOn(done []record.Trial) error {
 	return s.lead(done)
 }
 
-// Lead is of site.Lasting.
+// Lead implements site.Lasting.
 func (s *Session) Lead(done []record.Trial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,21 +181,21 @@ func (s *Session) follow(c *crew) func(context.Context) error {
 	}
 }
 
-// Leave is of site.Lasting: what runs goes on.
+// Leave implements site.Lasting: running trials continue.
 func (s *Session) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.there = false
 }
 
-// Making reports whether trials are being made. changed is closed when that may have changed.
+// Making reports whether trials are running. changed is closed when that may have changed.
 func (s *Session) Making() (making bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cancel != nil, s.changed
 }
 
-// Close is of site.Session. It ends what runs, and forgets what was kept.
+// Close implements site.Session. It ends the running trials, and forgets the kept ones.
 func (s *Session) Close() {
 	s.stop()
 	for {

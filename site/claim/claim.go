@@ -1,4 +1,4 @@
-// Package claim has the words for two things that sites report: who holds a place where trials run,
+// Package claim describes two things that sites report: who holds a place where trials run,
 // and what killed runs left there.
 package claim
 
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Holder says who has a place.
+// Holder is who holds a place.
 type Holder struct {
 	Pid   int       `json:"pid"`
 	What  string    `json:"what"`
 	Since time.Time `json:"since"`
 }
 
-// HeldError says that another process has the place; find it with errors.As. Holder is zero
+// HeldError says that another process holds the place. Find it with errors.As. Holder is zero
 // if it is unknown.
 type HeldError struct{ Holder Holder }
 
@@ -40,9 +40,9 @@ func (e *HeldError) Waiting() string {
 	return fmt.Sprintf("%s: %s, process %d, since %s", s, e.Holder.What, e.Holder.Pid, e.Holder.Since.Format(layout))
 }
 
-// Leftover is one thing that a killed run left. Err says why it could
-// not be removed; nil means that it was removed, or that this was a dry run. Kept means that it
-// stays where it is, because it may belong to somebody else.
+// Leftover is one thing that a killed run left. Err says why tare could
+// not remove it; nil means that tare removed it, or that this was a dry run. Kept means that tare
+// left it alone, because it may belong to someone else.
 type Leftover struct {
 	Kind, Name string
 	Err        error

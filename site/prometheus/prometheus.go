@@ -156,14 +156,14 @@ type Session struct {
 	Server *Server
 }
 
-// Preview is of site.Session: one trial at a time, because figures of a cluster cannot be told apart.
+// Preview implements site.Session: one trial at a time, because figures of a cluster cannot be told apart.
 func (s *Session) Preview() site.Preview {
 	p := s.Session.Preview()
 	p.AtOnce = 1
 	return p
 }
 
-// Expected is of site.Session.
+// Expected implements site.Session.
 func (s *Session) Expected(c record.Cell) time.Duration {
 	return s.Session.Expected(c) + s.Server.Settle()
 }
@@ -171,7 +171,7 @@ func (s *Session) Expected(c record.Cell) time.Duration {
 // Settle is how long it waits after each trial.
 func (s *Server) Settle() time.Duration { return settleScrapes * s.Scrape }
 
-// Trials is of site.Session.
+// Trials implements site.Session.
 func (s *Session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	made := s.Session.Trials(ctx, nexts)
 	select {

@@ -20,8 +20,8 @@ func impossible(format string, args ...any) error {
 	return &impossibleError{fmt.Errorf(format, args...)}
 }
 
-// MaxText bounds a text of the machine that is shown, in bytes; maxNodes and maxName bound what
-// it says of itself.
+// MaxText bounds a text of the machine that tare shows, in bytes. maxNodes and maxName bound what
+// it says about itself.
 const (
 	MaxText  = 4 << 10
 	maxNodes = 4096
@@ -92,7 +92,7 @@ func checkMade(m *record.Made, n plan.Next) error {
 // maxHeard bounds all that a machine may say to a person, in bytes.
 const maxHeard = 1 << 20
 
-// Bounded hands on texts until there are too many of them.
+// Bounded returns a function that passes texts to heard until there are too many of them.
 func Bounded(heard func(string)) func(string) {
 	var mu sync.Mutex
 	left := maxHeard

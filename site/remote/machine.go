@@ -1,12 +1,12 @@
-// Package remote is a site behind a stream: trials are made at the other end, and results are
-// kept here. Packages ssh and cluster bring the stream.
+// Package remote is a site behind a stream: trials run at the other end, and results are
+// stored here. Packages ssh and cluster provide the stream.
 //
-// The data path: 1. Serve, at the other end, opens its own site and makes the trials that it is
-// asked for, one line of JSON for each question and answer; 2. Machine checks what comes back,
-// and is a site.Site for the caller, who stores trials as ever.
+// The data path: 1. Serve, at the other end, opens its own site and makes the requested
+// trials, with one line of JSON for each question and answer; 2. Machine checks the answers,
+// and is a site.Site for the caller, who stores trials as usual.
 //
-// Whoever loses the other ends what runs: see silence and endWithin.
-// docs/design/0030-another-machine.md says why.
+// A side that loses the other one ends what it runs: see silence and endWithin.
+// docs/design/0030-another-machine.md gives the reasons.
 package remote
 
 import (
@@ -34,14 +34,14 @@ type Machine struct {
 	way   Way
 }
 
-// Way is what a connection goes over.
+// Way is the transport of a connection.
 type Way interface {
 	Kill()               // at once
 	Close() error        // after what was sent
 	Why(err error) error // that it ended
 }
 
-// Setup is what Connect needs beside a stream.
+// Setup is what Connect needs besides a stream.
 type Setup struct {
 	Name  string // of the machine, in messages
 	About site.About
@@ -49,7 +49,7 @@ type Setup struct {
 	Heard func(string) // tells the user what the machine said: any characters
 }
 
-// Connect takes the machine's facts. Serve is the other side.
+// Connect waits for the machine's facts. Serve is the other side.
 func Connect(r io.Reader, w io.Writer, by Way, s Setup) (*Machine, error) {
 	l := &link{out: w, in: make(chan answer, 1), facts: make(chan Facts, 1), gone: make(chan struct{}), end: by.Kill}
 	m := &Machine{name: s.Name, about: s.About, takes: s.Takes, link: l, way: by}
@@ -63,22 +63,22 @@ func Connect(r io.Reader, w io.Writer, by Way, s Setup) (*Machine, error) {
 	}
 }
 
-// Takes says how long the trials of a study take on any machine.
+// Takes returns how long the trials of a study take on any machine.
 type Takes func(site.Request) (func(record.Cell) time.Duration, error)
 
-// String is how messages call the machine.
+// String is the machine's name in messages.
 func (m *Machine) String() string { return m.name }
 
-// About is of site.Site.
+// About implements site.Site.
 func (m *Machine) About() site.About { return m.about }
 
-// Preview is of site.Site.
+// Preview implements site.Site.
 func (m *Machine) Preview(ctx context.Context, r site.Request) (site.Preview, error) {
 	o, err := m.open(ctx, opPreview, r)
 	return site.Preview{Skips: o.Skips}, err
 }
 
-// Open is of site.Site.
+// Open implements site.Site.
 func (m *Machine) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	takes, err := m.takes(r)
 	if err != nil {
@@ -143,19 +143,19 @@ type session struct {
 	takes  func(record.Cell) time.Duration
 }
 
-// Nodes is of site.Session.
+// Nodes implements site.Session.
 func (s *session) Nodes() []record.Node { return s.opened.Nodes }
 
-// Preview is of site.Session.
+// Preview implements site.Session.
 func (s *session) Preview() site.Preview {
 	return site.Preview{Skips: s.opened.Skips, AtOnce: s.opened.AtOnce}
 }
 
-// Expected is of site.Session.
+// Expected implements site.Session.
 func (s *session) Expected(c record.Cell) time.Duration { return s.takes(c) }
 
-// Trials is of site.Session. If the connection is lost, the trials that have not come failed
-// with that, as those of a lost node.
+// Trials implements site.Session. If the connection is lost, the missing trials fail
+// for that reason, like those of a lost node.
 func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	out := make([]record.Made, 0, len(nexts))
 	err := s.m.ask(ctx, question{Op: opTrials, Nexts: nexts}, func(a answer) error {
@@ -183,10 +183,10 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	return out
 }
 
-// Lead is of site.Lasting.
+// Lead implements site.Lasting.
 func (s *session) Lead(done []record.Trial) error { return s.lead(opLead, done) }
 
-// GoOn is of site.Lasting.
+// GoOn implements site.Lasting.
 func (s *session) GoOn(done []record.Trial) error { return s.lead(opGoOn, done) }
 
 // lead hands on the trials that are done. The plan looks at neither histograms nor evidence.
@@ -198,10 +198,10 @@ func (s *session) lead(op string, done []record.Trial) error {
 	return s.m.ask(context.Background(), question{Op: op, Trials: done}, func(answer) error { return nil })
 }
 
-// Leave is of site.Lasting: the end of the connection tells it.
+// Leave implements site.Lasting: the end of the connection says so.
 func (*session) Leave() {}
 
-// Close is of site.Session.
+// Close implements site.Session.
 func (s *session) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()

@@ -22,9 +22,9 @@ type Served struct {
 	Parse func(source []byte, overrides []string) (*study.Study, study.Catalogue, error)
 }
 
-// Serve answers a Machine's questions until r ends, nothing comes for silence, or ctx is done.
-// Then it ends what runs and takes away what it opened, but for a site.Lasting; after endWithin it
-// returns all the same.
+// Serve answers a Machine's questions until r ends, nothing arrives for silence, or ctx is done.
+// Then it ends what is running and removes what it opened, except for a site.Lasting. It returns
+// after endWithin in any case.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, s Served) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

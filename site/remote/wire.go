@@ -55,7 +55,7 @@ type answer struct {
 	Done   *doneBody    `json:"done,omitempty"` // ends the answers to a question
 }
 
-// Facts is what a machine says of itself.
+// Facts is what a machine says about itself.
 type Facts struct {
 	Root bool   `json:"root"`
 	Home string `json:"home"` // where relative paths begin there
