@@ -56,16 +56,12 @@ func lockDir(dir string) (*os.File, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // Written may hold it for a moment
+		time.Sleep(5 * time.Millisecond) // Writer may hold it for a moment
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
-		held := &LockedError{Dir: dir}
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			// The holder may not have written its name yet. Then the message is less precise.
-			if b, rerr := io.ReadAll(io.LimitReader(f, 4096)); rerr == nil {
-				_ = json.Unmarshal(b, held)
-			}
+			held := holder(dir, f)
 			_ = f.Close()
 			return nil, held
 		}
@@ -86,4 +82,13 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// holder reads who holds the lock. The holder may not have written its name yet; then the message is less precise.
+func holder(dir string, lock io.Reader) *LockedError {
+	held := &LockedError{Dir: dir}
+	if b, err := io.ReadAll(io.LimitReader(lock, 4096)); err == nil {
+		_ = json.Unmarshal(b, held)
+	}
+	return held
 }

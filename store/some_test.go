@@ -2,6 +2,7 @@ package store
 
 import (
 	"maps"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,13 +99,13 @@ func TestStateChangesWithTheResults(t *testing.T) {
 	if after := read(); after == before || after.Trials != 3 {
 		t.Errorf("a third trial: %+v, before %+v", after, before)
 	}
-	if !Written(s.Dir()) {
-		t.Error("an open store is not being written")
+	if w := Writer(s.Dir()); w == nil || w.Pid != os.Getpid() {
+		t.Errorf("an open store is written by %+v", w)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if Written(s.Dir()) || Written(t.TempDir()) {
+	if Writer(s.Dir()) != nil || Writer(t.TempDir()) != nil {
 		t.Error("nobody writes, and it says so")
 	}
 }

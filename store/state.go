@@ -30,14 +30,17 @@ func (s *Store) State(ctx context.Context) (State, error) {
 	return x, nil
 }
 
-// Written reports, by the lock, whether somebody writes to a results folder now. It takes a
+// Writer says by the lock who writes to a results folder now; nil if nobody does. It takes a
 // shared lock for the time of the call; a writer that begins at that moment waits for it
 // (lockDir).
-func Written(dir string) bool {
+func Writer(dir string) *LockedError {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) //nolint:gosec // below the folder that the user named
 	if err != nil {
-		return false // there is no lock, or this user may not read it
+		return nil // there is no lock, or this user may not read it
 	}
 	defer func() { _ = f.Close() }()
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	if !errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		return nil
+	}
+	return holder(dir, f)
 }

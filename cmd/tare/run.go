@@ -78,6 +78,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := mayWrite(dir, st, where.About()); err != nil {
+		return err
+	}
 	if f.on == onCluster {
 		a.sayDropped(st)
 	}

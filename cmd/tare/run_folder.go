@@ -59,6 +59,38 @@ func freeName(dir string) string {
 	return name
 }
 
+// mayWrite refuses a folder that another tare writes to, or that holds another study, before the site
+// starts or disturbs anything.
+func mayWrite(dir string, st *study.Study, at site.About) error {
+	if w := store.Writer(dir); w != nil {
+		return w
+	}
+	db, err := store.OpenReadOnly(dir)
+	if errors.Is(err, store.ErrNoResults) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	meta, err := db.Meta()
+	if err == nil {
+		err = sameStudy(meta, dir, st, at)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// sameStudy refuses results that a run of the study cannot go on with.
+func sameStudy(meta store.Meta, dir string, st *study.Study, at site.About) error {
+	if err := mayGoOn(meta, dir, at); err != nil {
+		return err
+	}
+	if string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides) {
+		return coded(exitUsage, "%s holds results of another version of this study; "+
+			"`%s` resumes that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
+	}
+	return nil
+}
+
 // openStore opens the folder for writing: a new one, or one of the same study.
 func openStore(dir, file string, st *study.Study, at site.About, nodes []record.Node) (*store.Store, error) {
 	now := time.Now()
@@ -74,11 +106,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	}
 	meta, err := db.Meta()
 	if err == nil {
-		err = mayGoOn(meta, dir, at)
-	}
-	if err == nil && (string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides)) {
-		err = coded(exitUsage, "%s holds results of another version of this study; "+
-			"`%s` resumes that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
+		err = sameStudy(meta, dir, st, at)
 	}
 	if err == nil {
 		err = db.BeginSession(context.Background(), now, versionText(), nodes)

@@ -133,7 +133,7 @@ func (s *states) version(f folder) (string, error) {
 		return "", err
 	}
 	run := 0
-	if store.Written(f.path) {
+	if store.Writer(f.path) != nil {
 		run = 1
 	}
 	return fmt.Sprintf("%d-%d-%d-%d-%d", x.LastSession, x.LastTrial, x.Trials, x.Skips, run), nil
