@@ -48,8 +48,16 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 			out = append(out, Finding{Area: AreaPods, Name: "removal", Err: err})
 		}
 	}()
-	err := error(nil)
-	if !d.shared {
+	all := s.untainted()
+	for _, n := range all {
+		d.nodes = append(d.nodes, n.Name)
+	}
+	busy, err := s.holder(ctx, d)
+	d.nodes = nil // the probes are no study, and claim nothing
+	if busy != "" {
+		return append(out, Finding{Area: AreaPods, Name: "pods", Err: fmt.Errorf("not tried: study %s measures on these nodes, and pods would disturb it; try again when it has ended", busy)})
+	}
+	if err == nil && !d.shared {
 		err = d.makeNamespace(ctx, d.namespace, "restricted")
 	}
 	if err == nil {
@@ -58,7 +66,6 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 	if err != nil {
 		return append(out, Finding{Area: AreaPods, Name: "namespace", Err: err})
 	}
-	all := s.untainted()
 	nodes := all[:min(len(all), mostProbes)]
 	if len(nodes) < len(all) {
 		out = append(out, Finding{Area: AreaPods, Name: "nodes", Detail: fmt.Sprintf("%d of %d nodes tried", len(nodes), len(all))})

@@ -61,6 +61,23 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// site is the cluster of that API server, as long as the test runs.
+func (s *studies) site(t *testing.T) *Site {
+	t.Helper()
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := &Site{Say: t.Logf}
+	if err := out.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // TestTake: a study begins only if nobody else measures on its nodes, also if both begin at once, and leaves no claim if it
 // does not begin.
 func TestTake(t *testing.T) {
@@ -88,17 +105,9 @@ func TestTake(t *testing.T) {
 		if c.before != "" {
 			api.begin(c.before, c.nodes)
 		}
-		h := httptest.NewServer(api)
-		file := filepath.Join(t.TempDir(), "kubeconfig")
-		text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		said := 0
-		s := &Site{Say: func(string, ...any) { said++ }}
-		if err := s.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
-			t.Fatal(err)
-		}
+		s := api.site(t)
+		s.Say = func(string, ...any) { said++ }
 		d := &deployment{api: s.api, nodes: []string{"node1", "node2"}}
 		d.name("tmine", "")
 		err := s.take(t.Context(), d, "restricted", c.wait)
@@ -116,6 +125,22 @@ func TestTake(t *testing.T) {
 		if (said > 0) != c.wait {
 			t.Errorf("%s: said %d times that it waits", name, said)
 		}
-		h.Close()
+	}
+}
+
+// TestDoctorKeepsOff: doctor starts no pods on nodes that a study measures on.
+func TestDoctorKeepsOff(t *testing.T) {
+	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+	api.begin("told", "node1")
+	s := api.site(t)
+	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	n.Name = "node1"
+	s.ready = append(s.ready, n)
+	found := s.tryPods(t.Context())
+	if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Error(), "study told measures on these nodes") {
+		t.Errorf("found %+v", found)
+	}
+	if len(api.all) != 1 {
+		t.Errorf("doctor made a namespace: %v", api.all)
 	}
 }
