@@ -37,7 +37,9 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 		}
 		s.site.Say("the connection to the cluster is lost; reconnecting for up to %s", lonely)
 		if err := s.again(ctx); err != nil {
-			s.gone = ctx.Err() == nil
+			if s.gone = ctx.Err() == nil; s.gone {
+				s.site.Say("%v", err)
+			}
 			return made
 		}
 		s.site.Say("reconnected")
@@ -61,9 +63,12 @@ func (s *session) again(ctx context.Context) error {
 			}
 			_ = s.connection.coordinator.Close() // for the next try
 		}
+		if made := &s.connection.made; s.site.unused(ctx, made.id, made.namespace, time.Time{}) == nil {
+			return fmt.Errorf("the study's coordinator in namespace %s has ended or was deleted", made.namespace)
+		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
+			return fmt.Errorf("cannot reach the coordinator: %w", err)
 		case <-time.After(againEvery):
 		}
 	}

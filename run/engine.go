@@ -49,7 +49,7 @@ type Event struct {
 }
 
 // ErrNoNode says that the last node was lost. What was finished is kept.
-var ErrNoNode = errors.New("no node is left to run trials on; bring one back and repeat the same command: it resumes from here")
+var ErrNoNode = errors.New("no node is left to run trials on; mend that and repeat the same command: it resumes from here")
 
 // Nodes are the names of a session's nodes, as plan.New takes them.
 func Nodes(s site.Session) []string {

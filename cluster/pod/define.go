@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"tare/cluster/kube"
 	"tare/param"
 	"tare/sandbox"
 	"tare/sizing"
@@ -281,8 +283,21 @@ func (k *RuntimeClass) hint(err error) error {
 		return fmt.Errorf("%w; the node's network and namespaces need a namespace that allows privileged pods: "+
 			"kubectl create namespace NAME && kubectl label namespace NAME pod-security.kubernetes.io/enforce=privileged, then give -n NAME", err)
 	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || kube.IsGone(err) {
+		return namespaceGone(k.study.Namespace)
+	}
 	return err
 }
+
+// namespaceGone says that the namespace of the study is being deleted. No sandbox is to blame for that: it is as if all nodes were lost.
+type namespaceGone string
+
+func (n namespaceGone) Error() string {
+	return fmt.Sprintf("namespace %s, in which the study runs, is being deleted", string(n))
+}
+
+// Is reports whether target is sandbox.ErrNodeLost.
+func (namespaceGone) Is(target error) bool { return target == sandbox.ErrNodeLost }
 
 var factorPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,62}$`)
 

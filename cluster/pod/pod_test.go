@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/cluster/kube"
 	"tare/record"
@@ -91,6 +94,22 @@ func TestNodeThatIsLost(t *testing.T) {
 		if got := errors.Is(WhyNot(p), sandbox.ErrNodeLost); got != want {
 			t.Errorf("%q: lost %v, want %v", says, got, want)
 		}
+	}
+}
+
+// TestNamespaceThatIsDeleted: a refusal because the namespace is going is no fault of a sandbox; any other is.
+func TestNamespaceThatIsDeleted(t *testing.T) {
+	k := kind(Class{Name: "runc", Class: "runc"})
+	pods := schema.GroupResource{Resource: "pods"}
+	going := apierrors.NewForbidden(pods, "p", errors.New("because it is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for _, err := range []error{going, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "tare-t1")} {
+		if got := k.hint(err); !errors.Is(got, sandbox.ErrNodeLost) || got.Error() != "namespace tare-t1, in which the study runs, is being deleted" {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if got := k.hint(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota"))); errors.Is(got, sandbox.ErrNodeLost) {
+		t.Errorf("a quota: %v", got)
 	}
 }
 
