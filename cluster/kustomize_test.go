@@ -10,6 +10,8 @@ import (
 func TestKustomize(t *testing.T) {
 	for dir, form := range map[string]Tier{
 		"cluster": {Own: true}, "cluster-observe": {Own: true, Observe: true}, "namespace": {}, "namespace-observe": {Observe: true},
+		"cluster-vms": {Own: true, VMs: true}, "cluster-observe-vms": {Own: true, Observe: true, VMs: true},
+		"namespace-vms": {VMs: true}, "namespace-observe-vms": {Observe: true, VMs: true},
 	} {
 		file := filepath.Join("../deploy/kustomize", dir, "roles.yaml")
 		want := roles("", form)
