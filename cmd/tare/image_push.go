@@ -18,6 +18,7 @@ import (
 	"tare/host/image"
 	"tare/host/rootfs"
 	"tare/param"
+	"tare/workload"
 )
 
 func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
@@ -48,7 +49,6 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be verified")
 	fl.BoolVar(&o.Add, "add", false, "keep the reference's images for other processors: it then points to an index of all of them")
 	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: also push an image of this `FILE`, a tare of the same version for another processor; it has no workload programs (repeatable)")
-	fl.Lookup("binary").DefValue = "" // not []
 	return c
 }
 
@@ -56,17 +56,9 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 // all workloads.
 func (a *app) program(ctx context.Context) (image.Tree, error) {
 	var tools []string
-	for _, w := range workloads() {
-		v, err := param.Fill(w.Params(), nil)
-		if err != nil {
-			continue // it has no defaults, and so no tools of its own
-		}
-		if roles, err := w.Roles(v); err == nil {
-			for i := range roles {
-				if roles[i].Image == "" {
-					tools = append(tools, roles[i].Needs...)
-				}
-			}
+	for name, w := range workloads() {
+		if name != "fault" { // it asks for a program that no host has
+			tools = append(tools, needs(w)...)
 		}
 	}
 	self, err := os.Executable()
@@ -79,6 +71,32 @@ func (a *app) program(ctx context.Context) (image.Tree, error) {
 		a.say("without %s, which this host does not have", strings.Join(t.Missing, ", "))
 	}
 	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest}, err
+}
+
+// needs returns the programs that a workload runs in tare's own image, with its defaults and with each word of each parameter.
+func needs(w workload.Workload) (out []string) {
+	add := func(levels param.Values) {
+		v, err := param.Fill(w.Params(), levels)
+		if err != nil {
+			return // it needs other parameters too, and so has no tools of its own
+		}
+		roles, err := w.Roles(v)
+		if err != nil {
+			return
+		}
+		for i := range roles {
+			if roles[i].Image == "" {
+				out = append(out, roles[i].Needs...)
+			}
+		}
+	}
+	add(nil)
+	for _, p := range w.Params() {
+		for _, word := range p.Words {
+			add(param.Values{p.Name: word})
+		}
+	}
+	return out
 }
 
 // foreign is the root file system of sandboxes on another processor: a tare that was built for it, alone.

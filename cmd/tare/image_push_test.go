@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,19 @@ func TestBuiltFor(t *testing.T) {
 	} {
 		if arch, err := builtFor(b, own); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %s %v", want, arch, err)
+		}
+	}
+}
+
+// TestNeeds: tare's own image has the programs of every workload, also those that only some parameters need.
+func TestNeeds(t *testing.T) {
+	var all []string
+	for _, w := range workloads() {
+		all = append(all, needs(w)...)
+	}
+	for _, want := range []string{"fio", "sysbench", "nproc", "true", "sleep"} {
+		if !slices.Contains(all, want) {
+			t.Errorf("the image has no %s: %v", want, all)
 		}
 	}
 }

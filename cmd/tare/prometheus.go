@@ -25,7 +25,6 @@ type prometheusFlags struct {
 func (f *prometheusFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.url, "prometheus", "", "read figures of each trial's measured time from the Prometheus server at this `URL`, and wait two scrapes after each trial")
 	fl.StringArrayVar(&f.queries, "prometheus-query", nil, "with --prometheus: `NAME=PROMQL`; $node stands for the trial's node (repeatable)")
-	fl.Lookup("prometheus-query").DefValue = "" // not []
 	fl.DurationVar(&f.scrape, "prometheus-scrape", 15*time.Second, "with --prometheus: the interval of its scrapes")
 	fl.StringVar(&f.tokenFile, "prometheus-token-file", "", "with --prometheus: a `FILE` with a bearer token")
 }
