@@ -23,6 +23,7 @@ import (
 	netload "tare/workload/net"
 	"tare/workload/noop"
 	"tare/workload/redis"
+	"tare/workload/registry"
 	syscalls "tare/workload/syscall"
 	"tare/workload/timed"
 )
@@ -36,7 +37,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
 		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main, "fio": fio.Main,
-		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main, "ingress": ingress.Main,
+		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main, "ingress": ingress.Main, "registry": registry.Main,
 	}
 	if program := programs[name]; program != nil {
 		return program(rest, stdout, stderr)

@@ -21,6 +21,7 @@ import (
 	netload "tare/workload/net"
 	"tare/workload/noop"
 	"tare/workload/redis"
+	"tare/workload/registry"
 	"tare/workload/startup"
 	"tare/workload/sysbench"
 	syscalls "tare/workload/syscall"
@@ -46,6 +47,7 @@ func Workloads() []workload.Workload {
 		httpload.Httpd(),
 		httpload.Nginx(),
 		ingress.New(),
+		registry.New(),
 		command.New(),
 		command.NewService(),
 		startup.New(),
