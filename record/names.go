@@ -51,6 +51,10 @@ const (
 	PathWire  = "wire"
 	PathVXLAN = "vxlan"
 	PathNodes = "nodes"
+	// Settings of a host's kernel that a study can change, as factors, and the level that leaves one as it is.
+	SettingMigrationCost = "sched-migration-cost"
+	SettingARPLimit      = "arp-limit"
+	SettingHost          = "host"
 	// Series of the collector disk, each with LabelDevice: of the host's block devices.
 	LabelDevice     = "device"
 	DeviceBusy      = "device_busy"       // counter, seconds in which it had at least one request (io_ticks)

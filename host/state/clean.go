@@ -14,6 +14,7 @@ import (
 
 	"tare/host/cgroup"
 	"tare/host/network"
+	"tare/host/setting"
 	"tare/site/claim"
 )
 
@@ -25,7 +26,7 @@ const (
 	KindNetns     = "netns"
 	KindLink      = "link"
 	KindCgroup    = "cgroup"
-	KindSetting   = "setting" // changes above our control groups
+	KindSetting   = "setting" // changes above our control groups, and of the kernel's settings
 	KindDirectory = "directory"
 )
 
@@ -47,7 +48,7 @@ func Clean(ctx context.Context, dryRun bool) ([]claim.Leftover, error) {
 
 func (c *cleaner) clean(ctx context.Context) ([]claim.Leftover, error) {
 	steps := []func(context.Context){
-		c.processes, c.containers, c.mounts, c.namespaces, c.links, c.cgroups, c.directories,
+		c.processes, c.containers, c.mounts, c.namespaces, c.links, c.cgroups, c.settings, c.directories,
 	}
 	for _, step := range steps {
 		step(ctx)
@@ -174,6 +175,26 @@ func (c *cleaner) cgroups(ctx context.Context) {
 	}
 }
 
+// settings gives the kernel's settings back that a trial changed.
+func (c *cleaner) settings(ctx context.Context) {
+	t := setting.Table{Root: "/", Record: filepath.Join(c.run, setting.RecordName)}
+	changes, err := t.Changes()
+	c.miss(err)
+	for _, s := range changes {
+		if s.Err == nil {
+			c.item(ctx, KindSetting, s.Name, func(context.Context) error { return t.Undo(s.File) })
+			continue
+		}
+		c.found = append(c.found, claim.Leftover{Kind: KindSetting, Name: s.Name, Err: s.Err, Kept: true})
+		if !c.dry {
+			c.miss(t.Undo(s.File)) // which only forgets it
+		}
+	}
+	if !c.dry && err == nil {
+		c.miss(t.Forget())
+	}
+}
+
 // destroy refuses to kill the caller's own ancestors: someone may have started
 // a shell in one of our groups, and then tare clean in it.
 func destroy(ctx context.Context, g *cgroup.Group) error {
@@ -228,6 +249,9 @@ func (c *cleaner) below(ctx context.Context, b *base, path string) {
 		// The locks belong to the caller, who holds the host.
 		if path == c.run && (name == lockName || name == bridgeLock) {
 			continue
+		}
+		if path == c.run && (name == setting.RecordName || name == setting.RecordName+".new") {
+			continue // of a setting that could not be given back
 		}
 		if path == c.run && name == namespacesName && e.IsDir() {
 			c.item(ctx, KindDirectory, full, func(context.Context) error { return b.root.RemoveAll(name) })
