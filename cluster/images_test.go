@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tare/host/image"
+	"tare/record"
 	"tare/trial"
 )
 
@@ -64,6 +65,8 @@ func TestCheckImage(t *testing.T) {
 		{trial.Demand{}, ""}, {trial.Demand{Image: "good", Own: true}, ""}, {trial.Demand{Image: "mute"}, ""},
 		{trial.Demand{Tools: []string{"sh"}}, ""}, {trial.Demand{Tools: []string{"sh", "no-such-tool"}}, "tare's image has no no-such-tool"},
 		{trial.Demand{Image: "mute", Own: true}, "has no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
+		{trial.Demand{Settings: map[string]string{record.SettingARPLimit: record.SettingHost}}, ""},
+		{trial.Demand{Settings: map[string]string{record.SettingARPLimit: "64"}}, "write arp-limit: host, or measure on a host"},
 	} {
 		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.demand, err, c.want)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +63,11 @@ func (p place) Check(d trial.Demand) error {
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
+		if level := d.Settings[name]; level != record.SettingHost {
+			return fmt.Errorf("%s %s: tare changes no settings of a cluster's nodes, which others share; write %s: host, or measure on a host (without --on k8s)", name, level, name)
+		}
 	}
 	if err := errors.Join(p.checkLink(d.Link), p.checkFill(d)); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"tare/host/network"
 	"tare/host/probe"
 	"tare/host/rootfs"
+	"tare/host/setting"
 	"tare/host/storage"
 	"tare/internal/rootless"
 	"tare/param"
@@ -44,7 +45,11 @@ type Place struct {
 	Images       map[string]Image // by name
 	Bridge       *network.Bridge  // nil: no sandbox has a network
 
+	// Settings are those of the kernel that levels change.
+	Settings setting.Table
+
 	mu       sync.Mutex
+	changed  bool              // whether Settings may be other than the host's own
 	networks []string          // names that are attached, in that order
 	retired  []string          // those of them whose sandboxes are gone
 	disks    map[string]string // sequence numbers of the given devices' disks, when the study began
@@ -101,7 +106,22 @@ func (p *Place) Check(d trial.Demand) error {
 	if d.Fill > 0 {
 		return errors.New("node-fill: a host does not say how many sandboxes it takes; write node-fill: 0, or measure on a cluster (--on k8s)")
 	}
-	return network.CheckLink(d.Link)
+	return errors.Join(network.CheckLink(d.Link), p.Settings.Check(d.Settings))
+}
+
+// Set is of trial.Setter. Most trials have no levels, and cost nothing here.
+func (p *Place) Set(levels map[string]string) (map[string]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(levels) == 0 && !p.changed {
+		return nil, nil
+	}
+	p.changed = true // also after an error: some of them may be
+	facts, err := p.Settings.Set(levels)
+	if err == nil && len(levels) == 0 {
+		p.changed = false
+	}
+	return facts, err
 }
 
 // Image is of trial.Place.
@@ -368,9 +388,12 @@ func (p *Place) Retire(name string) error {
 
 // Release is of trial.Place.
 func (p *Place) Release(_ context.Context, name string) []error {
+	var left []error
+	if _, err := p.Set(nil); err != nil {
+		left = append(left, fmt.Errorf("host setting: %w", err))
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var left []error
 	ours := func(sandbox string) bool { return strings.HasPrefix(sandbox, name+"-") }
 	for _, n := range p.networks {
 		if !ours(n) {

@@ -12,6 +12,8 @@ import (
 
 	"tare/host/ext4"
 	"tare/host/loop"
+	"tare/host/setting"
+	"tare/record"
 	"tare/sandbox"
 	"tare/trial"
 	"tare/volume"
@@ -92,6 +94,40 @@ func TestPrepareAndRelease(t *testing.T) {
 	}
 	if _, err := p.Prepare(t.Context(), sandbox.Want{Trial: "t-2", Role: "main", Name: "t-2-main", Networked: true}); err == nil || !strings.Contains(err.Error(), "run as root") {
 		t.Errorf("a network without a bridge: %v", err)
+	}
+}
+
+// TestReleaseGivesSettingsBack: of a trial, and of the next one that has none.
+func TestReleaseGivesSettingsBack(t *testing.T) {
+	p := place(t)
+	root := t.TempDir()
+	p.Settings = setting.Table{Root: root, Record: filepath.Join(root, setting.RecordName)}
+	file := filepath.Join(root, "/sys/kernel/debug/sched/migration_cost_ns")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("500000\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	is := func(want string) {
+		t.Helper()
+		if b, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(b)) != want {
+			t.Errorf("it is %q, %v, want %s", b, err, want)
+		}
+	}
+	levels := map[string]string{record.SettingMigrationCost: "5ms"}
+	for _, end := range []func() error{
+		func() error { return errors.Join(p.Release(t.Context(), "t-1")...) },
+		func() error { _, err := p.Set(nil); return err },
+	} {
+		if facts, err := p.Set(levels); err != nil || facts[record.SettingMigrationCost] != "migration_cost_ns 5000000" {
+			t.Fatalf("%v, %v", facts, err)
+		}
+		is("5000000")
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		is("500000")
+	}
+	if err := p.Check(trial.Demand{Settings: map[string]string{record.SettingARPLimit: "64"}}); err == nil || !strings.Contains(err.Error(), "there is no net.ipv4") {
+		t.Errorf("a setting that is not there: %v", err)
 	}
 }
 

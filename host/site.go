@@ -24,6 +24,7 @@ import (
 	"tare/host/image"
 	"tare/host/network"
 	"tare/host/rootfs"
+	"tare/host/setting"
 	"tare/host/state"
 	"tare/internal/rootless"
 	"tare/record"
@@ -78,6 +79,11 @@ func (s *Site) MakeChecks() (dir string, remove func() error, err error) {
 	return state.MakeRun(s.Dirs.Notes, RunID(os.Getpid())+"-check")
 }
 
+// Settings are those of this host's kernel that trials may change.
+func (s *Site) Settings() setting.Table {
+	return setting.Table{Root: "/", Record: filepath.Join(s.Dirs.Run, setting.RecordName)}
+}
+
 // session is a Site that is open. Its maker makes the trials.
 type session struct {
 	trial.Maker
@@ -89,7 +95,7 @@ type session struct {
 }
 
 func (s *Site) session(r site.Request) *session {
-	place := &Place{}
+	place := &Place{Settings: s.Settings()}
 	return &session{site: s, place: place, Maker: trial.Maker{
 		ID: RunID(os.Getpid()), Study: r.Study, Catalogue: r.Catalogue, Workloads: s.Workloads,
 		Counting: s.Counting, // the maker asks it what this host lacks

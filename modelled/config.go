@@ -3,6 +3,8 @@ package modelled
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"tare/model"
@@ -92,6 +94,11 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 	}
 	if err != nil {
 		return c, res, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(res.Settings)) {
+		if level := res.Settings[name]; level != record.SettingHost {
+			return c, res, notModelled("%s %s", name, level)
+		}
 	}
 	if res.LinkPath != "" {
 		return c, res, notModelled("link-path %s", res.LinkPath)

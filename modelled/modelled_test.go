@@ -198,6 +198,7 @@ func TestSkips(t *testing.T) {
 	for want, factors := range map[string]string{
 		"sandbox fake": "{sandbox: [process, fake]}", "isolate client": "{sandbox: [process, runc], isolate: [client]}",
 		"vm with processors emulated": "{sandbox: [process, vm], accel: [tcg]}", "the sentinel": "{sandbox: [process, runc]}",
+		"arp-limit 64": "{sandbox: [process, runc], arp-limit: [host, 64]}",
 	} {
 		st, cat := parse(t, "study: skips\nfactors: "+factors+"\nworkloads: {a: {kind: net}}\n")
 		skips, err := skips(st, cat)

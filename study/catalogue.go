@@ -113,6 +113,10 @@ func Factors() []param.Param {
 			Help: "what joins the two sides: one bridge (on a cluster: one node), two bridges and a wire, two bridges and a VXLAN tunnel, or the network between two nodes of a cluster"},
 		{Name: FactorCopies, Type: param.Int, Default: "1", Min: 1, Max: MostCopies,
 			Help: "sets of the workload's sandboxes that run the same load at once, each with volumes of its own"},
+		{Name: record.SettingMigrationCost, Type: param.Duration, Default: record.SettingHost, Min: 0, Max: 1, Words: []string{record.SettingHost},
+			Help: "a setting of the host's kernel during the trial: how long after it ran a thread counts as cache-hot, so that it stays on its processor (sched_migration_cost_ns)"},
+		{Name: record.SettingARPLimit, Type: param.Int, Default: record.SettingHost, Min: 16, Max: 1 << 20, Words: []string{record.SettingHost},
+			Help: "a setting of the host's kernel during the trial: most entries of the ARP table of all network namespaces together (gc_thresh3 of net.ipv4.neigh.default; gc_thresh2 is half of it, gc_thresh1 an eighth)"},
 	}
 }
 

@@ -34,7 +34,8 @@ func (d *draft) suits(w *load, i int) bool {
 	switch {
 	case f.class == ofWorkload:
 		return w.has(f.name)
-	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate, f.name == FactorLinkPath:
+	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate, f.name == FactorLinkPath,
+		f.name == record.SettingARPLimit:
 		return w.info.Endpoints > 1
 	case f.name == FactorCopies:
 		return !w.info.Launches // it starts sandboxes one after another itself

@@ -11,7 +11,7 @@ import (
 // Resolve puts a cell of this study in terms of what run has to do. The error
 // is for a cell of another study, or a catalogue that has changed since Parse.
 func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
-	out := Resolved{Sandbox: cat.Native}
+	out := Resolved{Sandbox: cat.Native, Settings: settingsIn(cell)}
 	label, _ := cell.Get(FactorWorkload)
 	found := false
 	for _, w := range s.Workloads {
@@ -45,7 +45,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	options := param.Values{}
 	for _, l := range cell {
 		switch l.Factor {
-		case FactorWorkload, FactorSandbox, FactorCounting:
+		case FactorWorkload, FactorSandbox, FactorCounting, record.SettingMigrationCost, record.SettingARPLimit:
 		case FactorIsolate:
 			out.Isolate = l.Value
 		case FactorCPULimit:
@@ -91,4 +91,18 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	}
 	out.Traits = box.traits(out.Options)
 	return out, nil
+}
+
+// settingsIn are a cell's levels of the host's settings; nil if it has none.
+func settingsIn(cell record.Cell) map[string]string {
+	var out map[string]string
+	for _, name := range []string{record.SettingMigrationCost, record.SettingARPLimit} {
+		if level, ok := cell.Get(name); ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[name] = level
+		}
+	}
+	return out
 }

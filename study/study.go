@@ -179,6 +179,8 @@ type Resolved struct {
 	LinkRate    int64         // bytes a second each way; 0 none
 	LinkPath    string        // record.PathWire, record.PathVXLAN or record.PathNodes; "": one bridge, or one node
 	Options     param.Values  // of the kind
+	// Settings are levels of the host's kernel settings, by factor; nil: the study has no such factor.
+	Settings map[string]string
 }
 
 // StopAdaptive is the word for Stop.Adaptive.

@@ -49,6 +49,13 @@ type Filler interface {
 	Fill(ctx context.Context, trial, node string, percent int) (string, error)
 }
 
+// Setter is a Place that can change settings of its machine's kernel. A Place that is none refuses a Demand with Settings.
+type Setter interface {
+	// Set puts levels of settings in force, by factor, and the machine's own values of all others. It returns what
+	// is in force for each factor, in words.
+	Set(levels map[string]string) (map[string]string, error)
+}
+
 // Describer is a Place that knows what it stores data on.
 type Describer interface {
 	// Storage describes a volume down to the hardware, in one line; "" if nothing is known.
@@ -75,5 +82,7 @@ type Demand struct {
 	CPUs    string // processors to pin to, such as 0-1; "" for any
 	Link    sandbox.Link
 	Fill    int // percent of what a node takes that idle sandboxes are to take
-	Beside  int // of that: sandboxes that start at once there
+	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
+	Settings map[string]string
+	Beside   int // of that: sandboxes that start at once there
 }

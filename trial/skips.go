@@ -65,7 +65,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))
 		}
 	}
-	if err := c.maker.Place.Check(Demand{CPUs: res.CPUs, Link: linkOf(&res)}); err != nil {
+	if err := c.maker.Place.Check(Demand{CPUs: res.CPUs, Link: linkOf(&res), Settings: res.Settings}); err != nil {
 		return strings.TrimSpace(err.Error())
 	}
 	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode == workload.Checkpoint }) {

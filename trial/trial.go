@@ -159,7 +159,12 @@ const layOutTime = 2 * time.Minute
 // open makes the sandboxes and lays out what the workload needs. The order of a trial's parts
 // is pinned by a test.
 func (t *trial) open(ctx context.Context) error {
-	if err := t.phase(PhasePrepare, func() error { return t.prepare(ctx) }); err != nil {
+	if err := t.phase(PhasePrepare, func() error {
+		if err := t.applySettings(); err != nil {
+			return err
+		}
+		return t.prepare(ctx)
+	}); err != nil {
 		return err
 	}
 	if err := t.phase(PhaseStart, func() error { return t.start(ctx) }); err != nil {
@@ -173,6 +178,9 @@ func (t *trial) open(ctx context.Context) error {
 
 // weigh runs the workload in the sandboxes, from its warm-up to its end.
 func (t *trial) weigh(ctx context.Context) error {
+	if err := t.applySettings(); err != nil {
+		return err
+	}
 	t.openSampler(ctx)
 	background := &group{}
 	if err := t.phase(PhaseReady, func() error { return t.ready(ctx, background) }); err != nil {

@@ -28,7 +28,7 @@ import (
 
 // finding is one line of the doctor's report. Problem is "" when all is well.
 type finding struct {
-	Area    string        `json:"area"` // host, sandbox, machine, image, workload, collector; on a cluster those of package cluster
+	Area    string        `json:"area"` // host, setting, sandbox, machine, image, workload, collector; on a cluster those of package cluster
 	Name    string        `json:"name"`
 	Family  record.Family `json:"family,omitempty"` // of a sandbox
 	Detail  string        `json:"detail,omitempty"`
@@ -125,6 +125,9 @@ func (a *app) examine(ctx context.Context, wait, asJSON bool) (out findings, h r
 	}
 	lacks(add)
 	add("host", "network", "a bridge in a namespace of its own", network.Check())
+	for _, s := range here.Settings().Findings() {
+		add("setting", s.Name, s.Detail, s.Err)
+	}
 	if err := out.sandboxes(ctx, here, t); err != nil {
 		return nil, h, err
 	}
