@@ -31,7 +31,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		"":                                      {Tools: []string{"sh"}, Image: "nginx", Volumes: volume.AtData(volume.Memory), CPUs: "0"},
 		"wrk is not installed; apt-get install": {Tools: []string{"wrk"}},
 		"image redis: no package redis; run apt-get update":             {Image: "redis"},
-		"image hello: it has no command":                              {Image: "hello", Own: true},
+		"image hello: it has no command":                                {Image: "hello", Own: true},
 		"image squid was not prepared":                                  {Image: "squid"},
 		"cpus 0,4095: this host has the processors 0-":                  {CPUs: "0,4095"},
 		"cannot mount /no-such at /given: stat /no-such: no such file":  {Volumes: []volume.Volume{{Name: "x", Medium: volume.Bind, Host: "/no-such", At: "/given"}}},
