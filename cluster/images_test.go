@@ -65,6 +65,7 @@ func TestCheckImage(t *testing.T) {
 		{trial.Demand{}, ""}, {trial.Demand{Image: "good", Own: true}, ""}, {trial.Demand{Image: "mute"}, ""},
 		{trial.Demand{Tools: []string{"sh"}}, ""}, {trial.Demand{Tools: []string{"sh", "no-such-tool"}}, "tare's image has no no-such-tool"},
 		{trial.Demand{Image: "mute", Own: true}, "has no command"}, {trial.Demand{Image: "gone"}, "image gone: push it"},
+		{trial.Demand{Addresses: 9}, "neighbours: a pod has one address"},
 		{trial.Demand{Settings: map[string]string{record.SettingARPLimit: record.SettingHost}}, ""},
 		{trial.Demand{Settings: map[string]string{record.SettingARPLimit: "64"}}, "write arp-limit: host, or measure on a host"},
 	} {

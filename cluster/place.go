@@ -61,6 +61,8 @@ func (p place) Check(d trial.Demand) error {
 		return err
 	case d.Own && img.Problem != "":
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
+	case d.Addresses > 0:
+		return errors.New("neighbours: a pod has one address; write neighbours: 0, or measure on a host (without --on k8s)")
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
 	}

@@ -182,6 +182,11 @@ func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.networks = append(p.networks, spec.Name)
+	if want.Addresses > 0 {
+		if spec.Network.Further, err = p.Bridge.Further(spec.Network, want.Addresses); err != nil {
+			return spec, fmt.Errorf("cannot give the sandbox more addresses: %w", err)
+		}
+	}
 	return spec, nil
 }
 

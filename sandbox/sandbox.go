@@ -209,6 +209,7 @@ type Want struct {
 	Image       string            // root file system; "" for the tree with the study's tools
 	Writable    bool              // the root file system can be written to
 	Networked   bool              // the sandbox has an address that others reach
+	Addresses   int               // more addresses that the sandbox is to have beside it, if it is networked
 	Volumes     []volume.Volume   // the role's, shared by all its sandboxes
 	CPULimit    float64           // cores
 	MemoryLimit int64             // bytes
@@ -222,6 +223,8 @@ type Want struct {
 type Network struct {
 	Path string       `json:"path,omitempty"` // of the namespace, such as /run/netns/tare-x
 	Addr netip.Prefix `json:"addr,omitzero"`  // of the interface in it
+	// Further is a range of addresses that the namespace has beside it.
+	Further netip.Prefix `json:"further,omitzero"`
 }
 
 // Link is what the network between the endpoints of a workload is to be like. Zero values mean:

@@ -75,13 +75,14 @@ type Image struct {
 
 // Demand is what a cell asks of a place beside its sandboxes.
 type Demand struct {
-	Tools   []string // programs in the root file system, of a role without an Image
-	Image   string   // root file system; "" for the tree with the study's Tools
-	Own     bool     // the image's own command is to run
-	Volumes []volume.Volume
-	CPUs    string // processors to pin to, such as 0-1; "" for any
-	Link    sandbox.Link
-	Fill    int // percent of what a node takes that idle sandboxes are to take
+	Tools     []string // programs in the root file system, of a role without an Image
+	Image     string   // root file system; "" for the tree with the study's Tools
+	Own       bool     // the image's own command is to run
+	Volumes   []volume.Volume
+	CPUs      string // processors to pin to, such as 0-1; "" for any
+	Link      sandbox.Link
+	Addresses int // that a role is to have beside its own
+	Fill      int // percent of what a node takes that idle sandboxes are to take
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
 	Beside   int // of that: sandboxes that start at once there

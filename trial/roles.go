@@ -265,6 +265,9 @@ func (t *trial) addressed(args []string) []string {
 		if ep.inst != nil && ep.inst.Addr().IsValid() {
 			pairs = append(pairs, "{"+ep.role.Name+"}", ep.inst.Addr().String())
 		}
+		if ep.spec.Network.Further.IsValid() {
+			pairs = append(pairs, "{"+ep.role.Name+"/more}", ep.spec.Network.Further.String())
+		}
 	}
 	r := strings.NewReplacer(pairs...)
 	out := make([]string, len(args))

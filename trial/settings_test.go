@@ -2,6 +2,7 @@ package trial
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/record"
+	"tare/sandbox"
+	"tare/study"
+	"tare/workload"
 )
 
 // settable is a place with a kernel that has settings.
@@ -73,5 +77,41 @@ func TestSettingThatCannotBeMade(t *testing.T) {
 	}
 	if i := slices.IndexFunc(j.lines, func(l string) bool { return strings.HasPrefix(l, "start") || strings.HasPrefix(l, "attach") }); i >= 0 {
 		t.Errorf("%q happened", j.lines[i])
+	}
+}
+
+// TestAddressesNot: only a namespace of the host's kernel has further addresses, and sandboxes that wait for a turn would hold entries.
+func TestAddressesNot(t *testing.T) {
+	for _, tt := range []struct {
+		own     record.Answer
+		isolate string
+		turns   int
+		want    string
+	}{
+		{record.No, "server", 0, ""}, {record.Yes, "client", 0, ""},
+		{record.Yes, "server", 0, "box: the kernel in the sandbox has one address"}, {record.Yes, study.Both, 0, "box: the kernel"},
+		{record.No, "client", 2, "neighbours: the sandboxes of a block would wait"},
+	} {
+		res := study.Resolved{Sandbox: "box", Isolate: tt.isolate, Traits: record.Traits{OwnKernel: tt.own}, Workload: study.Workload{Turns: tt.turns}}
+		got := addressesNot(&res, &workload.Role{Name: "server", Addresses: 9}, 2)
+		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+		}
+		if got := addressesNot(&res, &workload.Role{Name: "server"}, 2); got != "" {
+			t.Errorf("without addresses: %q", got)
+		}
+	}
+}
+
+// TestMoreAddresses: a command learns the range of its own copy's server.
+func TestMoreAddresses(t *testing.T) {
+	box := &instance{k: &kind{}, end: "server"}
+	tr := &trial{set: set{endpoints: []*endpoint{
+		{role: workload.Role{Name: "server"}, inst: box, spec: sandbox.Spec{Network: sandbox.Network{Further: netip.MustParsePrefix("198.18.128.0/22")}}},
+		{role: workload.Role{Name: "server-2"}, inst: box, spec: sandbox.Spec{Network: sandbox.Network{Further: netip.MustParsePrefix("198.18.132.0/22")}}},
+	}}}
+	got := tr.addressed([]string{"{server/more}", "--at={server-2/more}", "{server}"})
+	if d := cmp.Diff([]string{"198.18.128.0/22", "--at=198.18.132.0/22", "198.18.0.2"}, got); d != "" {
+		t.Error(d)
 	}
 }

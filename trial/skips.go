@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -41,12 +42,15 @@ type checker struct {
 // whyNot says why a cell cannot run, "" if it can. What costs nothing to find out
 // is asked first.
 func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []workload.Role) string {
+	ends := endsOf(&res, roles)
 	for i := range roles {
 		if why := c.roleNot(&roles[i], res.Sandbox); why != "" {
 			return why
 		}
+		if why := addressesNot(&res, &roles[i], ends); why != "" {
+			return why
+		}
 	}
-	ends := endsOf(&res, roles)
 	kinds := []string{res.Sandbox}
 	if k := c.maker.Kinds[res.Sandbox]; k != nil && ends > 1 && res.Isolate != study.Both && res.Isolate != "" {
 		kinds = append(kinds, k.Traits(nil).Native) // the other end
@@ -103,7 +107,7 @@ func volumesOf(roles []workload.Role) (out []volume.Volume) {
 
 // roleNot says what a role misses.
 func (c *checker) roleNot(r *workload.Role, kind string) string {
-	d := Demand{Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Volumes: r.Volumes}
+	d := Demand{Addresses: r.Addresses, Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Volumes: r.Volumes}
 	if r.Image == "" {
 		d.Tools = r.Needs
 	}
@@ -119,6 +123,19 @@ func (c *checker) roleNot(r *workload.Role, kind string) string {
 	}
 	if _, ok := k.(sandbox.Checkpointer); !ok && r.Mode == workload.Checkpoint {
 		return notSaveable(kind)
+	}
+	return ""
+}
+
+// addressesNot says why a role does not get the addresses that it asks for.
+func addressesNot(res *study.Resolved, r *workload.Role, ends int) string {
+	switch {
+	case r.Addresses == 0:
+		return ""
+	case res.Workload.Turns > 0:
+		return "neighbours: the sandboxes of a block would wait for their turns with their entries in the one ARP table; leave turns out for this workload"
+	case res.Traits.OwnKernel == record.Yes && study.Isolated(res.Isolate, r.Name, ends):
+		return fmt.Sprintf("%s: the kernel in the sandbox has one address, so it cannot be %d neighbours; isolate the other end (isolate: client)", res.Sandbox, r.Addresses)
 	}
 	return ""
 }

@@ -26,6 +26,9 @@ func Dealt(w Workload, v param.Values, k, n int) (param.Values, error) {
 	return v, nil
 }
 
+// more ends a placeholder for the range of Role.Addresses.
+const more = "/more"
+
 // Copies returns the roles of n copies of a workload: those of one, then those of the next. In the
 // commands of a copy, {ROLE} is the copy's own. What copies would have to share is an error.
 func Copies(w Workload, v param.Values, n int) ([]Role, error) {
@@ -41,7 +44,8 @@ func Copies(w Workload, v param.Values, n int) ([]Role, error) {
 		}
 		var pairs []string
 		for i := range roles {
-			pairs = append(pairs, "{"+roles[i].Name+"}", "{"+record.CopyName(roles[i].Name, k)+"}")
+			name, copied := roles[i].Name, record.CopyName(roles[i].Name, k)
+			pairs = append(pairs, "{"+name+"}", "{"+copied+"}", "{"+name+more+"}", "{"+copied+more+"}")
 		}
 		names := strings.NewReplacer(pairs...)
 		for i := range roles {

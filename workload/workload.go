@@ -159,6 +159,9 @@ type Role struct {
 
 	// Networked gives the role a place on the study's bridge though it is alone.
 	Networked bool
+	// Addresses asks for so many addresses beside the role's own. "{server/more}" in a word of another role becomes the
+	// range that has those of the server. A sandbox with a kernel of its own cannot have them.
+	Addresses int
 }
 
 // LaunchLine is one line of JSON: one launched sandbox. Times in seconds from

@@ -63,9 +63,10 @@ type Bridge struct {
 	closed  chan struct{}  // ends that thread
 	done    chan struct{}  // closed when it has ended; nil before it was started
 
-	mu   sync.Mutex
-	used map[netip.Addr]string // address to name
-	next netip.Addr            // where the search for a free address begins
+	mu      sync.Mutex
+	used    map[netip.Addr]string       // address to name
+	next    netip.Addr                  // where the search for a free address begins
+	further map[netip.Addr]netip.Prefix // ranges of Further, by the sandbox's own address
 
 	detours map[string]*detour // of delayed sandboxes, by name
 	nodes   map[string]bool    // names of sandboxes behind a bridge of their own
@@ -312,9 +313,10 @@ func (b *Bridge) reserve(name string) (netip.Addr, error) {
 	}
 	// Addresses are used in turn, so that a stale neighbour entry does not point
 	// at a new sandbox.
-	for range 1<<(32-prefix.Bits()) - 2 {
+	pool := netip.MustParsePrefix(furtherPool)
+	for range 1<<(32-pool.Bits()) - 2 {
 		b.next = b.next.Next()
-		if !prefix.Contains(b.next.Next()) { // skip the broadcast address
+		if pool.Contains(b.next) { // which are for Further
 			b.next = prefix.Addr().Next().Next()
 		}
 		if _, taken := b.used[b.next]; !taken {
@@ -322,7 +324,7 @@ func (b *Bridge) reserve(name string) (netip.Addr, error) {
 			return b.next, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("network: all addresses of %s are in use; detach some sandboxes", subnet)
+	return netip.Addr{}, fmt.Errorf("network: all addresses of %s before %s are in use; detach some sandboxes", subnet, furtherPool)
 }
 
 func (b *Bridge) free(name string) {
@@ -331,6 +333,7 @@ func (b *Bridge) free(name string) {
 	for a, n := range b.used {
 		if n == name {
 			delete(b.used, a)
+			delete(b.further, a)
 		}
 	}
 }
