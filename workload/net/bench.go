@@ -132,11 +132,15 @@ func (b *bench) watch(ctx context.Context, s *series) {
 	}
 }
 
-// udpSocket opens a blocking UDP socket, connected to peer.
-func udpSocket(c *net.UDPConn, peer netip.AddrPort) (*socket, error) {
-	s, err := take(c)
+// udpSocket opens a blocking UDP socket, connected to peer if the session has no neighbours.
+func (c *config) udpSocket(conn *net.UDPConn, peer netip.AddrPort) (*socket, error) {
+	s, err := take(conn)
 	if err != nil {
 		return nil, err
+	}
+	if c.Neighbours > 0 {
+		s.peer, s.port = peer.String(), peer.Port()
+		return s, nil
 	}
 	if err := connectUDP(s.fd, peer); err != nil {
 		s.close()

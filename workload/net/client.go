@@ -111,7 +111,7 @@ func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
 		if p < 1 || p > 65535 {
 			return socks, fmt.Errorf("the server named %d as a UDP port", p)
 		}
-		k, err := udpSocket(open[i], netip.AddrPortFrom(remote.Addr(), uint16(p)))
+		k, err := cfg.udpSocket(open[i], netip.AddrPortFrom(remote.Addr(), uint16(p)))
 		if err != nil {
 			return socks, err
 		}
@@ -119,6 +119,13 @@ func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
 		tv := unix.NsecToTimeval(int64(udpRetry))
 		if err := unix.SetsockoptTimeval(k.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 			return socks, fmt.Errorf("setting SO_RCVTIMEO, without which a lost datagram would hang: %w", err)
+		}
+		if cfg.Neighbours > 0 {
+			// So the kernel says that it dropped a request because its ARP table is full: ENOBUFS, which UDP
+			// does not report otherwise (udp(7), ip(7)).
+			if err := unix.SetsockoptInt(k.fd, unix.SOL_IP, unix.IP_RECVERR, 1); err != nil {
+				return socks, fmt.Errorf("setting IP_RECVERR, without which a full ARP table would not show: %w", err)
+			}
 		}
 	}
 	return socks, nil
@@ -246,6 +253,7 @@ func (b *bench) latency(r *report, begin int64) error {
 		all.Merge(k.hist)
 		finished = max(finished, k.finished)
 		r.Lost += k.lost
+		r.NoRoom += k.noRoom
 		r.Stale += k.stale
 		r.Unsent += k.unsent
 		if k.wake != nil {
@@ -273,6 +281,9 @@ func (b *bench) latency(r *report, begin int64) error {
 	if wake.TotalCount() > 0 {
 		r.WakeDelay = wake.Mean() / 1e9
 		r.WakeDelayP99 = float64(wake.ValueAtQuantile(99)) / 1e9
+	}
+	if r.NoRoom > 0 {
+		r.warn("net-arp-full", "the ARP table of the client's kernel was full, so %d requests to new neighbours were dropped; raise its limit (net.ipv4.neigh.default.gc_thresh3, the factor arp-limit)", r.NoRoom)
 	}
 	if r.Lost > 0 {
 		r.warn("net-udp-lost", "%d requests got no reply within %v and were sent again; their latency includes the wait", r.Lost, udpRetry)

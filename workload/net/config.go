@@ -3,6 +3,7 @@ package netload
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -11,6 +12,7 @@ const (
 	maxMessage     = 1 << 20
 	maxDatagram    = 65507 // of UDP over IPv4: 65535 minus 20 and 8 bytes of headers
 	maxConnections = 256
+	maxNeighbours  = 8192
 	maxRate        = 1e6
 	maxTime        = time.Hour // warm-up and duration together
 	udpRetry       = 200 * time.Millisecond
@@ -27,22 +29,25 @@ type config struct {
 	Size        int     `json:"size_bytes"`
 	Reply       int     `json:"reply_bytes"` // 0: as Size
 	Connections int     `json:"connections"`
-	Rate        float64 `json:"rate_per_s"`       // 0: closed loop
-	Count       int64   `json:"count"`            // operations in all; 0: by Duration
-	Spin        float64 `json:"spin_s,omitempty"` // open loop: the last part of each wait, which polls the clock
+	Neighbours  int     `json:"neighbours,omitempty"` // addresses of the server that requests go to; 0: its one
+	Rate        float64 `json:"rate_per_s"`           // 0: closed loop
+	Count       int64   `json:"count"`                // operations in all; 0: by Duration
+	Spin        float64 `json:"spin_s,omitempty"`     // open loop: the last part of each wait, which polls the clock
 	NoDelay     bool    `json:"nodelay"`
 	Warmup      float64 `json:"warmup_s"`
 	Duration    float64 `json:"duration_s"`
 	Timeout     float64 `json:"timeout_s"` // without any progress
 	Ports       []int   `json:"udp_ports,omitempty"`
 
-	Profile string      `json:"profile,omitempty"` // the text, in mode profile; the name in a report
-	Vars    string      `json:"vars,omitempty"`
-	Listen  []listening `json:"listen,omitempty"` // the client's strands' ports
+	Profile   string       `json:"profile,omitempty"` // the text, in mode profile; the name in a report
+	Vars      string       `json:"vars,omitempty"`
+	addresses netip.Prefix // of the neighbours, at the client
+
+	Listen []listening `json:"listen,omitempty"` // the client's strands' ports
 }
 
 // protocolVersion changes when the two endpoints would misunderstand each other.
-const protocolVersion = 1
+const protocolVersion = 2
 
 func (c *config) replySize() int {
 	if c.Reply == 0 {
@@ -89,6 +94,7 @@ func (c *config) check() error {
 		between("size", float64(c.Size), 1, largest),
 		between("reply", float64(c.Reply), 0, largest),
 		between("connections", float64(c.Connections), 1, maxConnections),
+		between("neighbours", float64(c.Neighbours), 0, maxNeighbours),
 		between("rate", c.Rate, 0, maxRate),
 		between("spin", c.Spin, 0, maxSpin.Seconds()),
 		between("count", float64(c.Count), 0, 1e12),
@@ -121,6 +127,9 @@ func (c *config) check() error {
 		}
 	} else if c.download() {
 		fail("direction download is for mode stream; request and response go both ways")
+	}
+	if c.Neighbours > 0 && c.Protocol != "udp" {
+		fail("neighbours are of UDP alone, whose requests need no connection; use protocol udp, or leave neighbours at 0")
 	}
 	if c.Count == 0 && c.Duration <= 0 {
 		fail("duration and count are both 0; one of them must say when to end")

@@ -113,6 +113,7 @@ func TestBothEnds(t *testing.T) {
 		{"--mode", "rr", "--size", "100000", "--reply", "1", "--connections", "3"},
 		{"--mode", "rr", "--protocol", "udp", "--connections", "2"},
 		{"--mode", "rr", "--protocol", "udp", "--size", "9000", "--reply", "3"},
+		{"--mode", "rr", "--protocol", "udp", "--neighbours", "100", "--addresses", "127.0.1.0/25", "--connections", "2"},
 		{"--mode", "rr", "--count", "500", "--connections", "3"},
 		{"--mode", "rr", "--rate", "1000", "--connections", "2"},
 		{"--mode", "rr", "--rate", "1000", "--count", "100"},
@@ -296,6 +297,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestWrongArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"peer"}, {"client"}, {"client", "--server", "x", "--size", "0"},
+		{"client", "--server", "x", "--protocol", "udp", "--neighbours", "9", "--addresses", "127.0.1.0/29"}, {"client", "--server", "x", "--protocol", "udp", "--neighbours", "9", "--addresses", "::1/64"},
 		{"client", "--server", "x", "--mode", "stream", "--rate", "1"}, {"server", "extra"}, {"server", "--nope"}} {
 		if code := run(t.Context(), args, io.Discard, io.Discard); code != 2 {
 			t.Errorf("%v: exit code %d, want 2", args, code)

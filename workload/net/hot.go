@@ -49,6 +49,7 @@ type worker struct {
 
 	finished    int64                   // clock at the end of the last measured operation
 	lost, stale int64                   // UDP: timeouts, and replies that came after theirs
+	noRoom      int64                   // of neighbours: requests that the kernel dropped, because its ARP table was full
 	unsent      int64                   // open loop: scheduled in the window, not started by its end
 	wake        *hdrhistogram.Histogram // open loop: how late the thread woke, of the measured waits
 	err         error
@@ -301,24 +302,30 @@ func askUDP(w *worker) error {
 	msg := req[:w.cfg.Size]
 	seq := min(8, w.cfg.Size, w.cfg.replySize())
 	fd := w.sock.fd
+	send := func() unix.Errno { _, e := rawWrite(fd, msg); return e }
+	if w.cfg.Neighbours > 0 {
+		send = w.sendAround(msg)
+	}
 	return ask(w, func(n uint64) error {
 		binary.LittleEndian.PutUint64(req, n)
 		for tries := 0; ; tries++ {
 			if tries*int(udpRetry/time.Millisecond) >= int(w.cfg.timeout()/time.Millisecond) {
-				return fmt.Errorf("connection %d to %s: %d requests in a row without a reply in %v each: the server died, or the network drops its datagrams",
-					w.index, w.sock.peer, tries, udpRetry)
+				return w.unanswered(tries)
 			}
 			if w.stop.Load() {
 				return nil
 			}
-			if _, e := rawWrite(fd, msg); e != 0 && e != unix.ECONNREFUSED {
+			switch e := send(); {
+			case e == unix.ENOBUFS && w.cfg.Neighbours > 0: // it stays without a reply
+				w.noRoom++
+			case e != 0 && !w.refused(e):
 				return w.fail("sending a request", false, e)
 			}
 			for {
 				k, e := rawRead(fd, rep)
-				if e == unix.EAGAIN || e == unix.ECONNREFUSED {
+				if e == unix.EAGAIN || w.refused(e) {
 					w.lost++
-					if e == unix.ECONNREFUSED {
+					if e != unix.EAGAIN {
 						time.Sleep(udpRetry) // it was refused at once: avoid a busy loop
 					}
 					break
@@ -336,4 +343,19 @@ func askUDP(w *worker) error {
 			}
 		}
 	})
+}
+
+// refused says that an ICMP error came, of this request or of one before: the server is not there yet, or a
+// neighbour does not answer.
+func (w *worker) refused(e unix.Errno) bool {
+	return e == unix.ECONNREFUSED || e == unix.EHOSTUNREACH && w.cfg.Neighbours > 0
+}
+
+// unanswered is the error of a client that gives up.
+func (w *worker) unanswered(tries int) error {
+	why := "the server died, or the network drops its datagrams"
+	if w.noRoom > 0 {
+		why = fmt.Sprintf("the client's kernel had no room in its ARP table for %d requests; use fewer neighbours, or a larger arp-limit", w.noRoom)
+	}
+	return fmt.Errorf("connection %d to %s: %d requests in a row without a reply in %v each: %s", w.index, w.sock.peer, tries, udpRetry, why)
 }

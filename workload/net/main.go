@@ -93,6 +93,8 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	fs.IntVar(&cfg.Size, "size", 1, "message `bytes`")
 	fs.IntVar(&cfg.Reply, "reply", 0, "reply `bytes`; 0: as size")
 	fs.IntVar(&cfg.Connections, "connections", 1, "connections, each with a thread at both ends")
+	fs.IntVar(&cfg.Neighbours, "neighbours", 0, "addresses of the server that requests go to, UDP; 0: its one")
+	addresses := fs.String("addresses", "", "the `range` that has the neighbours' addresses, such as 198.18.128.0/22")
 	fs.Float64Var(&cfg.Rate, "rate", 0, "operations a second over all connections; 0: closed loop")
 	fs.Int64Var(&cfg.Count, "count", 0, "operations over all connections; 0: by duration")
 	fs.BoolVar(&cfg.NoDelay, "nodelay", true, "set TCP_NODELAY")
@@ -112,6 +114,9 @@ func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	}
 	if err := cfg.check(); err != nil {
+		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
+	}
+	if err := cfg.readAddresses(*addresses); err != nil {
 		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	}
 	r, err := client(ctx, cfg, *host, *port)

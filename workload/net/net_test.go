@@ -1,10 +1,13 @@
 package netload
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"tare/param"
+	"tare/record"
 	"tare/workload/workloadtest"
 )
 
@@ -35,10 +38,12 @@ func cases() []workloadtest.Case {
 		one("open", param.Values{"rate": "2000", "connections": "2"}),
 		one("overload", param.Values{"rate": "500000", "connections": "2"}),
 		one("udp", param.Values{"protocol": "udp"}),
+		one("neighbours", param.Values{"protocol": "udp", "neighbours": "1500"}), // with a table of 1024
 		one("upload", param.Values{"mode": "stream", "size": "64KiB"}),
 		one("download", param.Values{"mode": "stream", "size": "64KiB", "direction": "download", "connections": "2"}),
 		refused("udp stream", param.Values{"mode": "stream", "protocol": "udp"}),
 		refused("large datagram", param.Values{"protocol": "udp", "size": "64KiB"}),
+		refused("neighbours over TCP", param.Values{"neighbours": "10"}),
 		refused("paced stream", param.Values{"mode": "stream", "rate": "100"}),
 		refused("stream with reply", param.Values{"mode": "stream", "reply": "1"}),
 		refused("rr download", param.Values{"direction": "download"}),
@@ -50,6 +55,38 @@ func cases() []workloadtest.Case {
 func TestContract(t *testing.T) { workloadtest.Run(t, Workload{}, cases()...) }
 
 func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, Workload{}, cases()...) }
+
+// TestFullTable: the report of a client with more neighbours than its kernel's ARP table has room for says so.
+func TestFullTable(t *testing.T) {
+	f, err := os.Open("testdata/client-neighbours.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rd, err := Workload{}.Parse("client", param.Values{"mode": "rr"}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := slices.IndexFunc(rd.Samples, func(s record.Sample) bool { return s.Name == "no_room" })
+	if dropped < 0 || rd.Samples[dropped].Value != 4 {
+		t.Errorf("samples %+v", rd.Samples)
+	}
+	if !slices.ContainsFunc(rd.Warnings, func(w record.Warning) bool {
+		return w.Code == "net-arp-full" && strings.Contains(w.Text, "4 requests to new neighbours were dropped; raise its limit")
+	}) {
+		t.Errorf("warnings %+v", rd.Warnings)
+	}
+}
+
+// TestUnanswered: a client that gives up says that the table was full, if it was.
+func TestUnanswered(t *testing.T) {
+	for dropped, want := range map[int64]string{0: "the server died", 7: "no room in its ARP table for 7 requests"} {
+		w := &worker{sock: &socket{peer: "198.18.0.2:17202"}, noRoom: dropped}
+		if err := w.unanswered(25); !strings.Contains(err.Error(), want) {
+			t.Errorf("%d dropped: %v, want %q", dropped, err, want)
+		}
+	}
+}
 
 // TestDefaultSize: a stream of the small messages that a round trip has would
 // show the price of a system call.

@@ -91,7 +91,7 @@ func (r *report) sane() error {
 			v    float64
 		}{
 			{"window_s", p.Window}, {"bytes", float64(p.Bytes)}, {"operations", float64(p.Operations)},
-			{"cpu_user_s", p.User}, {"cpu_system_s", p.System}, {"lost", float64(p.Lost)},
+			{"cpu_user_s", p.User}, {"cpu_system_s", p.System}, {"lost", float64(p.Lost)}, {"no_room", float64(p.NoRoom)},
 			{"stale", float64(p.Stale)}, {"unsent", float64(p.Unsent)}, {"wake_delay_mean_s", p.WakeDelay},
 			{"wake_delay_p99_s", p.WakeDelayP99},
 		} {
@@ -122,6 +122,9 @@ func (r *report) counts(rd *record.Reading) {
 	add("cpu_system", record.Cores, r.System/r.Window)
 	if r.Endpoint == "client" && r.Config.Mode != "stream" || r.Config.Mode == modeProfile {
 		add("lost", record.Count, float64(r.Lost))
+	}
+	if r.Config.Neighbours > 0 && r.Endpoint == "client" {
+		add("no_room", record.Count, float64(r.NoRoom))
 	}
 	if r.Endpoint == "client" && r.Config.Mode != "stream" {
 		add("unsent", record.Count, float64(r.Unsent))

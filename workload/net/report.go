@@ -28,6 +28,7 @@ type report struct {
 	TotalOperations int64 `json:"total_operations"`
 
 	Lost         int64            `json:"lost,omitempty"`
+	NoRoom       int64            `json:"no_room,omitempty"` // of Lost: dropped by the client's full ARP table
 	Stale        int64            `json:"stale,omitempty"`
 	Unsent       int64            `json:"unsent,omitempty"`
 	WakeDelay    float64          `json:"wake_delay_mean_s,omitempty"`

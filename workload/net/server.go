@@ -226,11 +226,15 @@ func (s *server) connectUDP(w *wire, ses *session) ([]*socket, error) {
 	}
 	var socks []*socket
 	a := answer{Token: ses.token}
+	family, on := "udp", &net.UDPAddr{IP: local.Addr().AsSlice()}
+	if ses.cfg.Neighbours > 0 {
+		family, on = "udp4", nil // all addresses
+	}
 	for _, p := range ses.cfg.Ports {
 		if p < 1 || p > 65535 {
 			return socks, fmt.Errorf("the UDP port %d is out of range", p)
 		}
-		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: local.Addr().AsSlice()})
+		c, err := net.ListenUDP(family, on)
 		if err != nil {
 			return socks, fmt.Errorf("opening a UDP socket: %w", err)
 		}
@@ -238,7 +242,7 @@ func (s *server) connectUDP(w *wire, ses *session) ([]*socket, error) {
 		if err != nil {
 			return socks, err
 		}
-		k, err := udpSocket(c, netip.AddrPortFrom(remote.Addr(), uint16(p)))
+		k, err := ses.cfg.udpSocket(c, netip.AddrPortFrom(remote.Addr(), uint16(p)))
 		if err != nil {
 			return socks, err
 		}
@@ -258,6 +262,8 @@ func (s *server) session(ctx context.Context, w *wire, ses *session, socks []*so
 	}
 	loop := answerTCP
 	switch {
+	case cfg.Neighbours > 0:
+		loop = answerAround
 	case cfg.Protocol == "udp":
 		loop = answerUDP
 	case cfg.Mode == "stream" && cfg.download():

@@ -17,6 +17,7 @@ type socket struct {
 	fd   int
 	file *os.File
 	peer string
+	port uint16 // of the peer, where the socket has none (neighbours.go)
 }
 
 // take turns a connection of package net, which is non-blocking and watched by the Go poller,

@@ -52,6 +52,8 @@ func (Workload) Params() []param.Param {
 			Help: "of a message, and of each read and write; auto: 64 B in mode rr, 64 KiB in mode stream; UDP at most 65507"},
 		{Name: "reply", Type: param.Size, Default: "0", Min: 0, Max: maxMessage, Help: "size of the reply in mode rr; 0: as the request"},
 		{Name: "connections", Type: param.Int, Default: "1", Min: 1, Max: maxConnections, Help: "each with a thread of its own at both ends"},
+		{Name: "neighbours", Type: param.Int, Default: "0", Min: 0, Max: maxNeighbours,
+			Help: "UDP: each request goes to one of so many addresses of the server, at random, as to so many machines; each takes an entry of the client's ARP table. 0: to its one address"},
 		{Name: "direction", Type: param.Enum, Default: "upload", Words: []string{"upload", "download"},
 			Help: "of a stream: upload is from client to server"},
 		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: maxRate,
@@ -119,8 +121,10 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 	// Go interrupts a thread every 10 ms to let others run, which would show in the tail; there
 	// are no others.
 	env := []string{"GODEBUG=asyncpreemptoff=1"}
-	return []workload.Role{
-		serverRole(port, env),
+	server := serverRole(port, env)
+	server.Addresses = cfg.Neighbours
+	roles := []workload.Role{
+		server,
 		{
 			Name: "client", Mode: workload.Exec, Env: env, Warmup: seconds(cfg.Warmup), Expect: measure,
 			Args: []string{"/tare", "internal", "net", "client", "--server", "{server}", "--port", port,
@@ -131,7 +135,11 @@ func (Workload) Roles(v param.Values) ([]workload.Role, error) {
 				"--warmup", seconds(cfg.Warmup).String(), "--duration", seconds(cfg.Duration).String(),
 				"--timeout", seconds(cfg.Timeout).String()},
 		},
-	}, nil
+	}
+	if cfg.Neighbours > 0 {
+		roles[1].Args = append(roles[1].Args, "--neighbours", strconv.Itoa(cfg.Neighbours), "--addresses", "{server/more}")
+	}
+	return roles, nil
 }
 
 func serverRole(port string, env []string) workload.Role {
@@ -156,7 +164,7 @@ func sizeOf(v param.Values) int {
 func configOf(v param.Values) config {
 	return config{
 		Version: protocolVersion, Mode: v.Str("mode"), Protocol: v.Str("protocol"), Direction: v.Str("direction"),
-		Size: sizeOf(v), Reply: int(v.Size("reply")), Connections: v.Int("connections"),
+		Size: sizeOf(v), Reply: int(v.Size("reply")), Connections: v.Int("connections"), Neighbours: v.Int("neighbours"),
 		Rate: v.Float("rate"), Count: int64(v.Int("count")), NoDelay: v.Bool("nodelay"),
 		Warmup: v.Duration("warmup").Seconds(), Duration: v.Duration("duration").Seconds(),
 		Timeout: v.Duration("timeout").Seconds(), Spin: v.Duration("spin").Seconds(),
