@@ -174,6 +174,9 @@ func TestEachRule(t *testing.T) {
 		{"launch-keep", cause.Path, "", at("runc"), "startup", nil, 0, []string{"a pool"}},
 		{"platform-systrap", cause.Saturation, "", at("runsc-ptrace"), net, many, 1, []string{`platform = "systrap"`}},
 		{"launch-program", cause.Untold, "", at("runsc-systrap"), "startup", nil, 0, []string{"a saved state"}},
+		{"arp-limit", cause.Path, "", at("runc", "neighbours", "1500", "arp-limit", "1024"), net, nil, 0, []string{"gc_thresh3=8192", "arp-limit=1024,8192"}},
+		{"path-host-network", cause.Path, "", at("runc", "neighbours", "900", "arp-limit", "1024"), net, nil, 0, []string{"hostNetwork: true"}}, // it has room
+		{"path-batch", cause.Path, "", at("vm", "neighbours", "1500", "arp-limit", "1024"), net, nil, 0, []string{"pipelining"}},                // with a table of its own
 		{"path-batch", cause.Path, "", at("vm"), net, nil, 0, []string{"pipelining"}},
 		{"path-host-network", cause.Path, "", at("runc"), net, nil, 0, []string{"hostNetwork: true"}},
 		{"saturation-queues", cause.Saturation, "", at("vm", "default_vcpus", "4", "network_queues", "1"), net, many, 1, []string{"networkInterfaceMultiqueue: true", "combined 2", "network_queues=1,2"}},

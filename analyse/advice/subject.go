@@ -52,6 +52,7 @@ type subject struct {
 	queues  int     // pairs of the network card's
 	workers int     // 0 unknown
 	cores   float64 // used; 0 unknown
+	arpFull bool    // it talks to more neighbours than the limit of the ARP table that the study gave the host
 	gains   bool    // measured: more processors surely serve its own cell better, whatever the workers
 }
 
@@ -76,6 +77,8 @@ func (b *builder) subject(i int) *subject {
 		s.queues, _ = strconv.Atoi(v)
 	}
 	s.path, s.workers = b.load(f)
+	// Other families have a table of their own.
+	s.arpFull = (s.family == record.FamilyContainer || s.family == record.FamilyNative) && b.arpFull(f)
 	s.cores = b.coresOf(f)
 	s.gains = b.serves(s)
 	return s
@@ -125,6 +128,22 @@ func (b *builder) load(f *cause.Finding) (path string, workers int) {
 	}
 	n, _ := strconv.Atoi(text) // words such as all: unknown
 	return l.Path, n
+}
+
+// mostARP is a level of arp-limit that has room for any workload's neighbours but the most.
+const mostARP = 8192
+
+// arpFull compares a cell's neighbours (of the workload net) with its level of arp-limit.
+func (b *builder) arpFull(f *cause.Finding) bool {
+	const factorNeighbours = "neighbours"
+	text, ok := f.Cell.Get(factorNeighbours)
+	if !ok && b.in.Workload != nil {
+		text = b.in.Workload(f.Stratum).Params[factorNeighbours]
+	}
+	level, _ := f.Cell.Get(record.SettingARPLimit)
+	limit, err := strconv.Atoi(level)
+	n, _ := strconv.Atoi(text)
+	return err == nil && n >= limit && n < mostARP
 }
 
 // coresOf are the cores that a cell used, with all its helpers; 0 where nobody knows.
@@ -241,6 +260,8 @@ func conditions() map[string]func(*subject) bool {
 		"not-network":     func(s *subject) bool { return s.path != "network" },
 		"launch":          func(s *subject) bool { return s.path == "launch" },
 		"not-launch":      func(s *subject) bool { return s.path != "launch" },
+		"arp-full":        func(s *subject) bool { return s.arpFull },
+		"not-arp-full":    func(s *subject) bool { return !s.arpFull },
 		"disk":            func(s *subject) bool { return s.path == "disk" },
 		"virtiofs":        func(s *subject) bool { return level(s, factorRootfs, virtiofs) == virtiofs },
 		"pinned":          func(s *subject) bool { return level(s, study.FactorCPUs, anyCPU) != anyCPU },

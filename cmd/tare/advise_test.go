@@ -37,7 +37,10 @@ func TestAdviceKnowsTare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factors := map[string][]string{study.FactorSandbox: nil, study.FactorCPULimit: nil, study.FactorCPUs: nil}
+	factors := map[string][]string{study.FactorSandbox: nil}
+	for _, p := range study.Factors() {
+		factors[p.Name] = p.Words
+	}
 	var names []string
 	for _, k := range all {
 		names = append(names, k.Name())
