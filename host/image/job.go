@@ -24,7 +24,7 @@ import (
 )
 
 // format is part of every key. Increase it when the same inputs give another tree.
-const format = "tare-image-3"
+const format = "tare-image-4"
 
 // job is one build.
 type job struct {

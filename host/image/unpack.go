@@ -63,13 +63,15 @@ func (u *unpacker) base() error {
 
 // defaults makes the mount points, and basics if no package and no recipe has them.
 func (u *unpacker) defaults() error {
-	for _, d := range append(mountPoints(), "run", "etc", "root", "var/tmp") {
+	for _, d := range append(mountPoints(), "run", "etc", "root", "var") {
 		if err := u.mkdir(d, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := u.mkdir("/tmp", 0o777|fs.ModeSticky); err != nil {
-		return err
+	for _, d := range []string{"/tmp", "/var/tmp"} { // pods do not run as root
+		if err := u.mkdir(d, 0o777|fs.ModeSticky); err != nil {
+			return err
+		}
 	}
 	return u.basics()
 }

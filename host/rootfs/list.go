@@ -59,10 +59,12 @@ func base(l *list, binary, arch string) error {
 			l.put(strings.TrimPrefix(target, "/"), entry{mode: fs.ModeDir | 0o755})
 		}
 	}
-	for _, dir := range []string{"proc", "sys", "dev", "data", "volumes", "run", "etc", "root", "var/tmp"} {
+	for _, dir := range []string{"proc", "sys", "dev", "data", "volumes", "run", "etc", "root", "var"} {
 		l.put(dir, entry{mode: fs.ModeDir | 0o755})
 	}
-	l.put("tmp", entry{mode: fs.ModeDir | fs.ModeSticky | 0o777})
+	for _, dir := range []string{"tmp", "var/tmp"} { // pods do not run as root
+		l.put(dir, entry{mode: fs.ModeDir | fs.ModeSticky | 0o777})
+	}
 	for name, text := range map[string]string{ //nolint:gosec // the names of users, no password
 		"etc/passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
 		"etc/group":         "root:x:0:\nnogroup:x:65534:\n",

@@ -100,7 +100,7 @@ func (ffmpeg) Roles(v param.Values) ([]workload.Role, error) {
 	case toDisk:
 		out, r.Volumes = "/data/output.mp4", volume.AtData(volume.Disk)
 	case toRoot:
-		out, r.Writable = "/output.mp4", true
+		out, r.Writable = "/var/tmp/output.mp4", true
 	default:
 		out = "/tmp/output.mp4"
 	}

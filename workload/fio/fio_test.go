@@ -351,8 +351,8 @@ func TestTargets(t *testing.T) {
 	}{
 		{"data", "warm", "/data", true, false, false, false},
 		{"data", "dropped", "/data", true, false, false, true},
-		{"root", "direct", "/", false, false, true, false},
-		{"root", "dropped", "/", false, false, true, true},
+		{"root", "direct", "/var/tmp", false, false, true, false},
+		{"root", "dropped", "/var/tmp", false, false, true, true},
 		{"bind", "warm", "/data", true, true, false, false},
 		{"bind", "dropped", "/data", true, true, false, false},
 		{"tmpfs", "warm", "/tmp", false, false, false, false},

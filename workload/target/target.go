@@ -34,7 +34,7 @@ func Files() []string { return []string{Data, Tmpfs, Root, Bind, Image} }
 
 // Directory is where the files are in the sandbox.
 func Directory(t string) string {
-	return cmp.Or(map[string]string{Tmpfs: "/tmp", Root: "/"}[t], "/"+volume.Data)
+	return cmp.Or(map[string]string{Tmpfs: "/tmp", Root: "/var/tmp"}[t], "/"+volume.Data)
 }
 
 // imageRoom is what a file system needs besides the files, in bytes: mainly its journal.
