@@ -33,7 +33,7 @@ func (c *content) image(number uint64) (v1.Image, error) {
 		b := append([]byte(nil), c.base...)
 		var mark [16]byte
 		binary.LittleEndian.PutUint64(mark[:], number)
-		binary.LittleEndian.PutUint64(mark[8:], uint64(l)) //nolint:gosec // a small number
+		binary.LittleEndian.PutUint64(mark[8:], uint64(l))
 		copy(b, mark[:])
 		add = append(add, mutate.Addendum{Layer: static.NewLayer(b, types.OCIUncompressedLayer)})
 	}

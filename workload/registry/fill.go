@@ -54,7 +54,7 @@ func fill(ctx context.Context, args []string, stderr io.Writer) error {
 		return fmt.Errorf("%w; the registry says: %s", err, output.Said(says.String()))
 	}
 	stop()
-	<-ended // by the signal, which some registries call an error
+	<-ended //nolint:errcheck // by the signal, which some registries call an error
 	return nil
 }
 

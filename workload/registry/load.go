@@ -53,7 +53,7 @@ func parseLoad(operation string, args []string, stderr io.Writer) (*load, error)
 	l.reference = func(n uint64) (name.Reference, error) {
 		return name.ParseReference(reference(l.at, n), name.Insecure)
 	}
-	t := remote.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // it is documented to be one
+	t := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented to be one
 	t.MaxIdleConnsPerHost = 2 * l.clients * *layers        // so that connections are kept
 	l.transport = t
 	return l, nil
