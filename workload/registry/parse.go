@@ -24,7 +24,7 @@ type report struct {
 	Images    float64 `json:"images"` // an image that began before the window, or ended after it, counts in part
 	Bytes     float64 `json:"bytes"`  // of their layers
 	Window    float64 `json:"window_s"`
-	Histogram string  `json:"latency_histogram"` // HdrHistogram V2, nanoseconds, of images that ended in the window
+	Histogram string  `json:"latency_histogram"` // HdrHistogram V2, nanoseconds, of images that began in the window, or else of all that were under way
 	Checked   int     `json:"checked"`           // images that were pushed, and pulled afterwards
 	User      float64 `json:"cpu_user_s"`
 	System    float64 `json:"cpu_system_s"`

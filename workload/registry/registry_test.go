@@ -55,12 +55,12 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestPart: an image counts by the part of its time that is in the window, and has a latency if it ended there.
+// TestPart: an image counts by the part of its time that is in the window. The latencies are of those that began there.
 func TestPart(t *testing.T) {
 	from := time.Now()
 	at := func(s float64) time.Time { return from.Add(time.Duration(s * float64(time.Second))) }
 	for _, c := range []struct{ begun, ended, whole, took float64 }{
-		{-1, -0.5, 0, 0}, {-1, 1, 0.5, 2}, {1, 2, 1, 1}, {9, 11, 0.5, 0}, {10, 12, 0, 0}, {-10, 20, 10. / 30, 0},
+		{-1, -0.5, 0, 0}, {-1, 1, 0.5, 0}, {1, 2, 1, 1}, {9, 11, 0.5, 2}, {10, 12, 0, 0}, {-10, 20, 10. / 30, 0},
 	} {
 		var x times
 		x.add(at(c.begun), at(c.ended), from, at(10))
