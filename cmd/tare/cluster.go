@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -87,8 +88,29 @@ func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
 	fl.StringVarP(&f.Namespace, "namespace", "n", "", "with --on k8s: an existing namespace to work in (default: each study creates one and deletes it)")
 	fl.StringVar(&f.As, "as", "", "with --on k8s: the user to impersonate")
-	fl.Float32Var(&f.QPS, "kube-api-qps", 0, "with --on k8s: the most requests per second to the API server (default 50)")
+	fl.Var((*perSecond)(&f.QPS), "kube-api-qps", "with --on k8s: send at most `N` requests per second to the API server (default 50)")
 }
+
+// perSecond is the value of --kube-api-qps. 0 is the default.
+type perSecond float32
+
+// mostPerSecond is more than an API server serves.
+const mostPerSecond = 100000
+
+// Set implements pflag.Value.
+func (p *perSecond) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 32)
+	if err != nil || !(v >= 1 && v <= mostPerSecond) { // NaN is neither
+		return fmt.Errorf("write a number of requests from 1 to %d, such as 50", mostPerSecond)
+	}
+	*p = perSecond(v)
+	return nil
+}
+
+func (p *perSecond) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 32) }
+
+// Type implements pflag.Value.
+func (*perSecond) Type() string { return "float32" }
 
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
 func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
@@ -150,7 +172,7 @@ func coordinate(ctx context.Context) error {
 		return remote.Serve(ctx, conn, conn, remote.Served{
 			Facts: remote.Facts{Root: true, Home: "/"},
 			Site: func(say io.Writer) site.Site {
-				return of(func(format string, args ...any) { fmt.Fprintf(say, format, args...) })
+				return of(func(format string, args ...any) { fmt.Fprintf(say, "tare: "+format, args...) })
 			},
 			Parse: func(source []byte, overrides []string) (*study.Study, study.Catalogue, error) {
 				cat := offeredIn(kinds)

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tare/param"
 	"tare/report/terminal"
@@ -20,6 +26,7 @@ type app struct {
 	private        private                         // unpacked bundles
 	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
 	logs           *logs                           // messages as JSON; nil: as text
+	told           atomic.Pointer[sync.Map]        // messages that are not said again; nil: all are
 	offers         func() (study.Catalogue, error) // what a study can be made of at a cluster; nil: what this host offers
 }
 
@@ -34,6 +41,11 @@ func (a *app) say(format string, args ...any) { a.note("tare: "+format, args...)
 // note is say without the program's name.
 func (a *app) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	if told := a.told.Load(); told != nil {
+		if _, again := told.LoadOrStore(text, true); again {
+			return
+		}
+	}
 	if a.logs != nil {
 		a.logs.message(text)
 		return
@@ -67,7 +79,7 @@ func newRoot(a *app) *cobra.Command {
 		SilenceUsage:      true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return coded(exitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+		return coded(exitUsage, "%s; see `%s --help`", badFlag(err), cmd.CommandPath())
 	})
 	root.AddCommand(
 		a.runVerb(), a.weighVerb(), a.initVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
@@ -75,6 +87,19 @@ func newRoot(a *app) *cobra.Command {
 	)
 	explain(root, "") // the name `completion` is cobra's own verb: bash, zsh, fish, powershell
 	return root
+}
+
+// badFlag says what is wrong with the command line. pflag's own words for a value show errors of the package strconv.
+func badFlag(err error) string {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	f, why := bad.GetFlag(), bad.Unwrap().Error()
+	if n := (*strconv.NumError)(nil); errors.As(err, &n) {
+		why = map[string]string{"bool": "write true or false", "int": "write a whole number"}[f.Value.Type()]
+	}
+	return fmt.Sprintf("--%s %s: %s", f.Name, words.Shell(bad.GetValue()), cmp.Or(why, "write a number"))
 }
 
 // exclusive refuses flags that exclude each other, before cobra does in longer words.

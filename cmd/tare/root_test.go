@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestBadFlag: a value that a flag cannot have is refused in words for people, before a cluster is asked.
+func TestBadFlag(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"clean", "--on", "k8s", "--kube-api-qps", "abc"}, "tare: --kube-api-qps abc: write a number of requests from 1 to 100000, such as 50; see `tare clean --help`\n"},
+		{[]string{"clean", "--on", "k8s", "--kube-api-qps", "-3"}, "--kube-api-qps -3: write a number of requests from"},
+		{[]string{"clean", "--on", "k8s", "--kube-api-qps", "NaN"}, "--kube-api-qps NaN: write a number of requests from"},
+		{[]string{"clean", "--on", "k8s", "--kube-api-qps", "1e300"}, "--kube-api-qps 1e300: write a number of requests from"},
+		{[]string{"run", "x.yaml", "--at-once", "two or three"}, "--at-once 'two or three': write a whole number; see"},
+		{[]string{"clean", "--json=perhaps"}, "--json perhaps: write true or false; see"},
+		{[]string{"run", "x.yaml", "--app", "redis"}, "--app redis: redis must be formatted as key=value; see"},
+		{[]string{"run", "x.yaml", "--no-such"}, "unknown flag: --no-such; see"},
+	} {
+		var out, errs bytes.Buffer
+		if code := execute(t.Context(), &out, &errs, c.args); code != exitUsage || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%v: exit %d, %s, want %q", c.args, code, errs.String(), c.want)
+		}
+	}
+}
+
+// TestToldOnce: what a site that opens twice says is told once, until the study begins.
+func TestToldOnce(t *testing.T) {
+	var errs bytes.Buffer
+	a := newApp(io.Discard, &errs)
+	a.told.Store(&sync.Map{})
+	for range 2 {
+		a.say("image %s: its user is root", "app")
+		a.say("image %s: its user is root", "load")
+	}
+	a.told.Store(nil)
+	for range 2 {
+		a.say("reconnected")
+	}
+	_ = a.stderr.Flush()
+	want := "tare: image app: its user is root\ntare: image load: its user is root\ntare: reconnected\ntare: reconnected\n"
+	if errs.String() != want {
+		t.Errorf("told %q, want %q", errs.String(), want)
+	}
+}
