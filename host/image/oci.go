@@ -58,7 +58,11 @@ func (b *Builder) packed(ctx context.Context, t Tree, without []string, use func
 		return err
 	}
 	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
-	b.say("%s: packing %d MiB", t.Name, t.Bytes>>20)
+	size := ""
+	if t.Bytes > 0 { // the size of tare's own tree is not known
+		size = fmt.Sprintf(" (%d MiB)", t.Bytes>>20)
+	}
+	b.say("packing the image %s%s", t.Name, size)
 	l, err := makeLayer(ctx, t.Path, file.Name(), without)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -142,7 +143,8 @@ func TestExportRefusesAFolderOfOtherThings(t *testing.T) {
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
-	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+	var said []string
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile), Say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 	tree := mustBuild(t, b, "app")
 	host := strings.TrimPrefix(server.URL, "http://")
 	pushed, err := b.Push(t.Context(), tree, host+"/tare/app:1", PushOptions{})
@@ -165,6 +167,13 @@ func TestPush(t *testing.T) {
 	}
 	if diff := cmp.Diff(listing(t, tree.Path), members(t, img)); diff != "" {
 		t.Errorf("(-tree +layer):\n%s", diff)
+	}
+	said = nil
+	if _, err := b.Push(t.Context(), Tree{Name: Program, Path: tree.Path}, host+"/tare/tare:1", PushOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"packing the image tare", "pushing the image tare for linux/" + runtime.GOARCH + " to " + host + "/tare/tare:1"}; !slices.Equal(said, want) {
+		t.Errorf("tare's own image: %q, want %q", said, want)
 	}
 	server.Close()
 	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1", PushOptions{}); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {

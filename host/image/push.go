@@ -65,7 +65,7 @@ func (p pushing) one(ctx context.Context, t Tree, as name.Reference) (h v1.Hash,
 		if as == nil {
 			as = p.to.Context().Digest(h.String())
 		}
-		p.say("%s for %s: pushing to %s", t.Name, t.platform(), p.to)
+		p.say("pushing the image %s for %s to %s", t.Name, t.platform(), p.to)
 		return remote.Write(as, img, p.by...)
 	})
 }
