@@ -182,7 +182,7 @@ func (p *Plan) affordable(stratum int) bool {
 	}
 	s := &p.strata[stratum]
 	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-		Text: fmt.Sprintf("the budget of %s left no time for another block", plain(p.study.Budget.Time))}
+		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; set a larger budget: time", plain(p.study.Budget.Time))}
 	return false
 }
 
@@ -309,18 +309,18 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 	comparable := s.baseline >= 0 && treatments > 0 && s.response != ""
 	switch {
 	case treatments > 0 && alive == 0:
-		return EndGaveUp, "everything beside the baseline failed again and again"
+		return EndGaveUp, "everything but the baseline failed again and again; the failed trials say why"
 	case p.study.Stop.Fixed > 0 && pass >= p.study.Stop.Fixed:
 		if pass == 1 {
 			return EndFixed, "the 1 block that was asked for"
 		}
 		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
 	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive && yields:
-		return EndYielded, "what has no verdict would hardly get one by the last look"
+		return EndYielded, "comparisons without a verdict would hardly have got one in the blocks that were left"
 	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive:
 		return EndDecided, "every comparison has a verdict"
 	case look && comparable && len(p.open(s)) == 0 && yields:
-		return EndYielded, "what is not narrow enough would take far more time than was left, which other rows got"
+		return EndYielded, "the intervals that are still too wide would have needed far more time than was left, so other rows got it"
 	case look && comparable && len(p.open(s)) == 0:
 		return EndDecided, "every interval is narrow enough"
 	case p.study.Stop.Fixed <= 0 && !comparable && pass >= stat.MinN:
@@ -333,7 +333,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 		}
 		return EndBudgetBlocks, fmt.Sprintf("the budget of %d blocks is used up", pass)
 	}
-	return EndLooks, "the last look was taken"
+	return EndLooks, "the study allows no more blocks (this was its last look)"
 }
 
 // summarise returns, by cell, the summary of every comparison of the study over the blocks up
@@ -396,6 +396,6 @@ func (p *Plan) cut() {
 			continue
 		}
 		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-			Text: fmt.Sprintf("the budget of %s is too short for %s of this", budget, blocks)}
+			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; set a larger budget: time", plain(budget), blocks)}
 	}
 }
