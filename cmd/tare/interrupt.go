@@ -35,5 +35,8 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
 }
 
-// waitHelp is the help of --wait, of every verb that takes the host.
-const waitHelp = "wait for another tare on this host to finish"
+// waitHelp is the help of --wait, of every verb that takes the host; waitAnywhere, of those that can also measure elsewhere.
+const (
+	waitHelp     = "wait for another tare on this host to finish"
+	waitAnywhere = "wait for another tare to finish: on this host, on the machine of --host, or on the same nodes of the cluster"
+)

@@ -77,7 +77,7 @@ func (a *app) planVerb() *cobra.Command {
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.dry, "no-check", false, "do not check what this host can run")
-	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.wait, "wait", false, waitAnywhere)
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
 	f.cluster.addImage(fl)

@@ -55,7 +55,7 @@ func (a *app) runVerb() *cobra.Command {
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
-	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.wait, "wait", false, waitAnywhere)
 	fl.BoolVar(&f.detach, "detach", false, "with --on k8s: let the study run without tare; the same command returns to it and fetches the results")
 	fl.BoolVar(&f.json, "json", false, "print progress as JSON lines; the last line is the report")
 	fl.StringVar(&f.log, "log-format", "text", "messages and progress on standard error: text, or json for an object a line with a summary at the end")

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ func (a *app) weighVerb() *cobra.Command {
 	fl.StringVar(&f.save, "save", "", "write the study that is run to this file")
 	fl.BoolVar(&f.json, "json", false, "print the whole analysis as JSON, as report --json does")
 	fl.BoolVar(&f.markdown, "markdown", false, "print a table for an issue")
-	fl.BoolVar(&f.wait, "wait", false, waitHelp)
+	fl.BoolVar(&f.wait, "wait", false, waitAnywhere)
 	hostFlag(cmd, &f.host)
 	fl.StringVar(&f.on, "on", "", "k8s: weigh in pods of a Kubernetes cluster (default: this host)")
 	f.cluster.add(fl)
@@ -121,6 +122,8 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 		return err
 	}
 	defer leave()
+	a.told.Store(&sync.Map{}) // the site opens twice
+	defer a.told.Store(nil)
 	t := a.newTries(ctx, f.json)
 	first, err := a.firstLook(ctx, where, w, cat, f, t)
 	if err := t.interrupted(err); err != nil {
@@ -145,6 +148,7 @@ func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
 	if err := t.interrupted(err); err != nil {
 		return err
 	}
+	a.told.Store(nil)
 	skips := s.Preview().Skips
 	if !f.json {
 		a.tellMissing(w, skips, len(f.in) > 0)
