@@ -57,11 +57,8 @@ func FromKubeconfig(w Where) (*Client, error) {
 	over.Context.Namespace = w.Namespace
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, over)
 	cfg, err := loaded.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("cannot find a cluster: there is no kubeconfig; set KUBECONFIG, or give --kubeconfig FILE")
-	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
+		return nil, unusable(rules, w, err)
 	}
 	ns, _, err := loaded.Namespace()
 	if err != nil {
