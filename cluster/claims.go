@@ -22,7 +22,7 @@ func (s *Site) storage(ctx context.Context) ([]pod.StorageClass, error) {
 	case apierrors.IsForbidden(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("cannot list the StorageClasses of %s: %w", s.api.Server(), err)
+		return nil, fmt.Errorf("cannot list the StorageClasses of %s: %w", s.api.Server(), explained(err, s.Namespace))
 	}
 	out := []pod.StorageClass{}
 	for i := range all.Items {
@@ -69,7 +69,7 @@ func (c *claims) remove(ctx context.Context, trial string) []error {
 	}
 	labels := pod.LabelStudy + "=" + c.study.ID + "," + pod.LabelTrial + "=" + trial
 	var left corev1.PersistentVolumeClaimList
-	err := c.api.DeleteAll(ctx, c.study.Namespace, labels, &left)
+	err := c.api.DeleteAll(ctx, c.study.Namespace, labels, &left, false)
 	for err == nil {
 		if err = c.api.List(ctx, c.study.Namespace, labels, &left); err == nil && len(left.Items) == 0 {
 			return nil

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/site"
 	"tare/site/claim"
 )
 
@@ -47,7 +49,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	}
 	var all corev1.NamespaceList
 	if err := s.api.List(ctx, "", which, &all); err != nil {
-		return nil, fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), err)
+		return nil, &site.UnableError{Err: fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
 	var out []claim.Leftover
 	for i := range all.Items {
@@ -59,7 +61,11 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 		if err == nil && !dry {
 			err = s.delete(ctx, n)
 		}
-		out = append(out, claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err})
+		left := claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err}
+		if dry && n.DeletionTimestamp != nil {
+			left.Err, left.Kept = errors.New("the cluster is already removing it"), true
+		}
+		out = append(out, left)
 	}
 	return out, nil
 }
@@ -72,7 +78,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 	var pods corev1.PodList
 	for _, list := range []runtime.Object{&accounts, &pods} {
 		if err := s.api.List(ctx, s.Namespace, which, list); err != nil {
-			return nil, fmt.Errorf("cannot list the objects in namespace %s of %s: %w", s.Namespace, s.api.Server(), err)
+			return nil, &site.UnableError{Err: fmt.Errorf("cannot list the objects in namespace %s of %s: %w", s.Namespace, s.api.Server(), explained(err, s.Namespace))}
 		}
 	}
 	for i := range accounts.Items {
@@ -87,9 +93,11 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 		if !any {
 			err = s.unused(ctx, id, s.Namespace, studies[id])
 		}
-		if err == nil && !dry {
+		if err == nil {
+			var names []claim.Leftover
 			d := deployment{api: s.api, id: id, namespace: s.Namespace, shared: true}
-			err = d.remove(ctx)
+			names, err = d.removed(ctx, dry)
+			out = append(out, names...)
 		}
 		out = append(out, claim.Leftover{Kind: "study", Name: id, Err: err})
 	}
@@ -112,9 +120,17 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if !ended && p.DeletionTimestamp == nil {
-		return fmt.Errorf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s --study %s`", id)
+		return fmt.Errorf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s%s --study %s`", s.in(), id)
 	}
 	return nil
+}
+
+// in is the flag of the namespace that studies share, after a blank; "": each has its own.
+func (s *Site) in() string {
+	if s.Namespace == "" {
+		return ""
+	}
+	return " -n " + s.Namespace
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {

@@ -94,11 +94,11 @@ func (s *Site) Server() string { return s.api.Server() }
 // Open need it.
 func (s *Site) Discover(ctx context.Context) error {
 	if err := s.readClasses(ctx); err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), err)}
+		return &site.UnableError{Err: fmt.Errorf("cannot list the RuntimeClasses of %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
 	all, err := s.readNodes(ctx)
 	if err != nil {
-		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), err)}
+		return &site.UnableError{Err: fmt.Errorf("cannot list the nodes of %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
 	if len(s.ready) == 0 {
 		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` shows why", len(all), s.api.Server())}
@@ -231,6 +231,16 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if err != nil {
 		return nil, &site.UnableError{Err: err}
 	}
+	if err := s.lookUp(ctx, on.processors()[0]); err != nil {
+		return nil, &site.UnableError{Err: err}
+	}
+	images, err := s.images(ctx, r, on.processors())
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, site.ErrInterrupted
+		}
+		return nil, &site.UnableError{Err: err}
+	}
 	c := &connection{say: s.Say, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
 	c.made.name(newID(), s.Namespace)
 	defer func() {
@@ -251,10 +261,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, AtOnce: s.AtOnce, QPS: s.qps}
-	if b.Images, err = s.images(limited, r, on.processors()); err != nil {
-		return nil, err
-	}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.Storage, err = s.storage(limited); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,7 @@ import (
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/site/claim"
 )
 
 // deployment is what a connection makes on a cluster: in a namespace of its own or, with shared, in one
@@ -52,6 +54,14 @@ func (d *deployment) nodesNamespace() string {
 // name gives the deployment an id, and a namespace after it unless studies share an existing one.
 func (d *deployment) name(id, existing string) {
 	d.id, d.namespace, d.shared, d.made = id, cmp.Or(existing, namespace(id)), existing != "", nil
+}
+
+// existing is the namespace of -n; "": the study has its own.
+func (d *deployment) existing() string {
+	if d.shared {
+		return d.namespace
+	}
+	return ""
 }
 
 // create starts the coordinator of a study whose claim is made. It returns the user's identity.
@@ -196,8 +206,16 @@ func (d *deployment) observers(b Brief, coordinator string, agent map[string][]b
 
 func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) error {
 	for _, obj := range objects {
-		if err := d.api.Create(ctx, obj); err != nil {
-			return fmt.Errorf("cannot create %T %s in namespace %s: %w", obj, obj.GetName(), obj.GetNamespace(), err)
+		err := d.api.Create(ctx, obj)
+		if p, is := obj.(*corev1.Pod); is && err != nil && len(pod.Limit(p, err)) > 0 { // its limits are not of what is measured
+			err = d.api.Create(ctx, p)
+		}
+		if err != nil {
+			kind, kerr := kube.KindOf(obj)
+			if kerr != nil {
+				return kerr
+			}
+			return fmt.Errorf("cannot create the %s %s in namespace %s: %w", kind.Kind, obj.GetName(), obj.GetNamespace(), explained(err, d.existing()))
 		}
 	}
 	return nil
@@ -217,7 +235,7 @@ func (d *deployment) labelled(name, level string) *corev1.Namespace {
 // makeNamespace makes a namespace whose pods meet a level of the Pod Security Standards.
 func (d *deployment) makeNamespace(ctx context.Context, name, level string) error {
 	if err := d.api.Create(ctx, d.labelled(name, level)); err != nil {
-		return fmt.Errorf("cannot create the namespace %s: %w", name, err)
+		return fmt.Errorf("cannot create the namespace %s: %w", name, explained(err, d.existing()))
 	}
 	d.made = append(d.made, name)
 	return nil
@@ -253,13 +271,28 @@ func kinds() []runtime.Object {
 
 // remove deletes what the study made: its namespaces and all that is in them, or what bears its label.
 func (d *deployment) remove(ctx context.Context) error {
+	_, err := d.removed(ctx, false)
+	return err
+}
+
+// removed is remove, and names the objects of a namespace that stays. With dry it only names them.
+func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Leftover, err error) {
 	var all []error
 	if d.shared {
 		labels := pod.LabelManaged + "=" + pod.Managed + "," + pod.LabelStudy + "=" + d.id
 		for _, list := range kinds() {
-			if err := d.api.DeleteAll(ctx, d.namespace, labels, list); err != nil {
+			if err := d.api.DeleteAll(ctx, d.namespace, labels, list, dry); err != nil {
 				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `tare clean --on k8s -n %s`", d.id, d.namespace, err, d.namespace))
 			}
+			_ = meta.EachListItem(list, func(o runtime.Object) error {
+				obj, is := o.(kube.Object)
+				if !is {
+					return nil
+				}
+				kind, err := kube.KindOf(obj)
+				names = append(names, claim.Leftover{Kind: kind.Kind, Name: obj.GetName()})
+				return err
+			})
 		}
 	}
 	for _, name := range d.made {
@@ -267,5 +300,5 @@ func (d *deployment) remove(ctx context.Context) error {
 			all = append(all, fmt.Errorf("cannot delete the namespace %s: %w; delete it with kubectl", name, err))
 		}
 	}
-	return errors.Join(all...)
+	return names, errors.Join(all...)
 }

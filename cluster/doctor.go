@@ -122,7 +122,7 @@ func (s *Site) may(ctx context.Context, namespace, verb, group, resource string)
 
 // cannotList is the finding of a list that was refused.
 func cannotList(area string, err error) []Finding {
-	return []Finding{{Area: area, Name: "list", Err: fmt.Errorf("cannot list them: %w", err)}}
+	return []Finding{{Area: area, Name: "list", Err: fmt.Errorf("cannot list them: %w", explained(err, ""))}}
 }
 
 // findNodes finds the nodes that take part in studies, and says how many do not, and why.

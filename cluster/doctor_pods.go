@@ -183,10 +183,14 @@ func (s *Site) await(ctx context.Context, p *corev1.Pod, as func(*corev1.Pod) bo
 	ctx, cancel := context.WithTimeoutCause(ctx, podWithin, fmt.Errorf("the pod is not ready after %s", podWithin))
 	defer cancel()
 	begun := time.Now()
-	if err := s.api.Create(ctx, p); err != nil {
-		return 0, fmt.Errorf("cannot create a pod: %w", err)
+	err := s.api.Create(ctx, p)
+	if err != nil && len(pod.Limit(p, err)) > 0 {
+		err = s.api.Create(ctx, p)
 	}
-	err := s.api.WatchPod(ctx, p.Namespace, p.Name, func(now *corev1.Pod) (bool, error) {
+	if err != nil {
+		return 0, fmt.Errorf("cannot create a pod: %w", explained(err, s.Namespace))
+	}
+	err = s.api.WatchPod(ctx, p.Namespace, p.Name, func(now *corev1.Pod) (bool, error) {
 		if now == nil {
 			return true, errors.New("the pod was deleted")
 		}

@@ -48,7 +48,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 		case err != nil:
 			return err
 		case !wait:
-			return fmt.Errorf("study %s measures on the same nodes of the cluster; wait for it with --wait, end it with `tare clean --on k8s --study %[1]s`, or give the studies different nodes with node-selector (docs/cluster.md)", other)
+			return fmt.Errorf("study %s measures on the same nodes of the cluster; wait for it with --wait, end it with `tare clean --on k8s%s --study %[1]s`, or give the studies different nodes with node-selector (docs/cluster.md)", other, s.in())
 		case told != other:
 			s.Say("waiting for study %s, which measures on the same nodes", other)
 			told = other
@@ -80,7 +80,7 @@ func (s *Site) holder(ctx context.Context, d *deployment) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), err)
+		return "", fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
 	}
 	for i := range claims {
 		m := &claims[i]

@@ -32,6 +32,9 @@ type Image struct {
 // askWithin bounds what a registry may take to say what an image is.
 const askWithin = 15 * time.Second
 
+// lookWithin is askWithin for tare's own image, of which nothing but its absence matters.
+const lookWithin = 5 * time.Second
+
 // references finds what the names of a study's images stand for, without asking anyone.
 func references(r site.Request, loads map[string]workload.Workload, apps map[string]string) (map[string]Image, error) {
 	names, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: loads}).NeedsImages()
@@ -72,6 +75,8 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case errors.Is(err, image.ErrAbsent):
+			return nil, fmt.Errorf("image %s: %w", img.Reference, err)
 		case errors.Is(err, image.ErrPlatform) || errors.Is(err, image.ErrReference):
 			img.Missing = err.Error()
 		case err != nil:
@@ -86,6 +91,18 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 		out[name] = img
 	}
 	return out, nil
+}
+
+// lookUp asks the registry for tare's image. It returns an error only if no node can have it: where the registry does not answer
+// from here, the nodes may reach it.
+func (s *Site) lookUp(ctx context.Context, arch string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	_, err := image.Ask(ctx, s.Image, arch, s.Insecure)
+	if errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference) {
+		return fmt.Errorf("--tare-image %s: %w; `tare image push tare REFERENCE` pushes it, and prints the reference to give", s.Image, err)
+	}
+	return nil
 }
 
 // ofPods are images as pods have them.

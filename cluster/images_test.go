@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"tare/host/image"
 	"tare/record"
@@ -72,5 +78,23 @@ func TestCheckImage(t *testing.T) {
 		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.demand, err, c.want)
 		}
+	}
+}
+
+// TestLookUp: an image that its registry does not have is found before anything starts; a registry that does not answer from here is
+// no reason to stop.
+func TestLookUp(t *testing.T) {
+	h := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	at := strings.TrimPrefix(h.URL, "http://")
+	err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), "amd64")
+	if !errors.Is(err, image.ErrAbsent) || !strings.Contains(err.Error(), "--tare-image "+at+"/tare:1: the registry "+at+" has no such image") {
+		t.Errorf("no such image: %v", err)
+	}
+	if err := (&Site{Image: "NOT A REFERENCE"}).lookUp(t.Context(), "amd64"); !errors.Is(err, image.ErrReference) {
+		t.Errorf("no reference: %v", err)
+	}
+	h.Close()
+	if err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), "amd64"); err != nil {
+		t.Errorf("no answer: %v", err)
 	}
 }

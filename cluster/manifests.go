@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
@@ -209,7 +211,9 @@ type Judgement struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	Refused   string `json:"refused,omitempty"` // why; "": it is accepted
+	Refused   string `json:"refused,omitempty"`  // why; "": it is accepted, or not judged
+	Unjudged  string `json:"unjudged,omitempty"` // why a dry run cannot judge it
+	Warning   string `json:"warning,omitempty"`  // why it will not run, although it is accepted
 }
 
 // Judge sends the manifests of a study to the API server as dry runs. Their namespaces must exist for that:
@@ -233,8 +237,15 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		}
 		j := Judgement{Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		err = s.api.Try(ctx, obj)
-		if err != nil {
-			j.Refused = bounded(err.Error())
+		_, binds := obj.(*rbacv1.RoleBinding)
+		switch {
+		case err != nil && binds && kube.IsGone(err):
+			j.Unjudged = "a dry run creates no role, so the API server does not find the role that this binds"
+		case err != nil:
+			j.Refused = bounded(explained(err, s.Namespace).Error())
+		}
+		if p, is := obj.(*corev1.Pod); is && err == nil {
+			j.Warning = s.tooLarge(p)
 		}
 		out = append(out, j)
 		if ns, is := obj.(*corev1.Namespace); is && err == nil {
@@ -248,6 +259,25 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		}
 	}
 	return out, nil
+}
+
+// tooLarge says that a pod requests more than any ready node has; "": one has as much.
+func (s *Site) tooLarge(p *corev1.Pod) string {
+	for _, of := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		var asked, most resource.Quantity
+		for i := range p.Spec.Containers {
+			asked.Add(p.Spec.Containers[i].Resources.Requests[of])
+		}
+		for _, n := range s.ready {
+			if has := n.Status.Allocatable[of]; has.Cmp(most) > 0 {
+				most = has
+			}
+		}
+		if asked.Cmp(most) > 0 {
+			return fmt.Sprintf("no node has room for its request of %s %s, because the largest has %s; tare run skips the cell", asked.String(), of, most.String())
+		}
+	}
+	return ""
 }
 
 // mostReason bounds what the API server says, in bytes.

@@ -140,6 +140,10 @@ func (v *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("dryRun") != "All":
 		v.made = append(v.made, r.URL.Path)
 		_, _ = w.Write(body)
+	case strings.HasSuffix(r.URL.Path, "/rolebindings"): // as for a user who is not an administrator
+		v.tried++
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": `roles.rbac.authorization.k8s.io "c" not found`})
 	case strings.Contains(string(body), `"hostNetwork":true`):
 		v.tried++
 		w.WriteHeader(http.StatusForbidden)
@@ -176,6 +180,9 @@ func TestJudge(t *testing.T) {
 		text, err := all[i].Text()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if (j.Unjudged != "") != (j.Kind == "RoleBinding") {
+			t.Errorf("%s %s is unjudged: %q", j.Kind, j.Name, j.Unjudged)
 		}
 		if onHost := strings.Contains(text, "hostNetwork: true"); onHost != (j.Refused != "") {
 			t.Errorf("%s %s: %q", j.Kind, j.Name, j.Refused)

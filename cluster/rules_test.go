@@ -47,6 +47,7 @@ func (a asked) String() string {
 type fakeAPI struct {
 	fails  bool   // pods fail
 	denies string // a resource that the user has no rights on
+	quota  string // what a quota demands of pods that state nothing
 	vms    string // what KubeVirt's webhook answers; "": there is no KubeVirt
 
 	mu    sync.Mutex
@@ -139,6 +140,11 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 	case a.verb == "create" && a.resource == "pods":
 		p := &corev1.Pod{}
 		_ = json.NewDecoder(r.Body).Decode(p)
+		if s.quota != "" && len(p.Spec.Containers[0].Resources.Limits) == 0 {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden: failed quota: q: must specify %s for: tare"}`, s.quota)
+			return
+		}
 		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "192.0.2.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 		if s.fails {
 			p.Status.Conditions = nil

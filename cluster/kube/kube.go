@@ -201,12 +201,16 @@ func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) er
 	return err
 }
 
-// DeleteAll removes the objects of a list's type that have the labels, in a namespace, without grace.
-func (c *Client) DeleteAll(ctx context.Context, namespace, labels string, list runtime.Object) error {
+// DeleteAll removes the objects of a list's type that have the labels, in a namespace, without grace. The list then has those that it
+// has removed, or with dry would remove, as far as the server tells them.
+func (c *Client) DeleteAll(ctx context.Context, namespace, labels string, list runtime.Object, dry bool) error {
 	group, name := c.of(list)
 	none, background := int64(0), metav1.DeletePropagationBackground
-	return group.Delete().Namespace(namespace).Resource(name).VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).
-		Body(&metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}).Do(ctx).Error()
+	o := &metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}
+	if dry {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return group.Delete().Namespace(namespace).Resource(name).VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).Body(o).Do(ctx).Into(list)
 }
 
 // WatchPod is Watch for a pod. see gets nil once the pod is gone.

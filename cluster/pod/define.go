@@ -249,6 +249,9 @@ func (k *RuntimeClass) CheckHere(ctx context.Context, spec sandbox.Spec) error {
 		processors, memory = max(processors, n.Host.Threads), max(memory, n.Host.MemoryBytes)
 	}
 	r, pods := k.resources(&spec.Want), int64(spec.Beside+1)
+	if lacks := without(r, k.study.Demands); lacks != "" {
+		return fmt.Errorf("a ResourceQuota of namespace %s refuses pods without %s; write factors: {cpu-limit: [1], memory-limit: [1GiB]}, or leave -n out, and each study creates its own namespace", k.study.Namespace, lacks)
+	}
 	if asked := r.Requests.Cpu(); asked.MilliValue()*pods > int64(processors)*1000 {
 		return fmt.Errorf("a request of %s cores%s does not fit: the largest node of the study has %d; give a smaller cpu-limit, or %s: {cpu: ...} in a definition", asked, times(pods), processors, keyRequest)
 	}

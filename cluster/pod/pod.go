@@ -134,7 +134,14 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	token, arrived, forget := k.hub.Expect(spec.Name)
 	defer forget()
 	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token), begun: time.Now()}
-	if err := k.api.Create(ctx, i.pod); err != nil {
+	err = k.api.Create(ctx, i.pod)
+	if spec.Role == "" && err != nil { // nothing is measured in it
+		if demands := Limit(i.pod, err); len(demands) > 0 {
+			k.study.Demands = demands
+			err = k.api.Create(ctx, i.pod)
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err))
 	}
 	admitted := time.Now()

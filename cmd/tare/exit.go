@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"tare/host/image"
 	"tare/report/terminal"
 	"tare/site"
 	"tare/site/claim"
@@ -53,6 +54,8 @@ func exitCode(err error, stderr io.Writer) int {
 	switch {
 	case errors.As(err, &c):
 		code = c.code
+	case errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference):
+		code = exitUsage
 	case errors.As(err, &unable):
 		code = exitHost
 	case errors.As(err, &bad):

@@ -13,6 +13,9 @@ import (
 // ErrPlatform means that an image is for other machines.
 var ErrPlatform = errors.New("it is for other machines")
 
+// ErrAbsent means that the registry answers, and does not have the image.
+var ErrAbsent = errors.New("no such image")
+
 // Asked is what a registry says of an image. Nothing of its layers is fetched.
 type Asked struct {
 	Pinned     string // the reference with the digest of what it stands for, for machines of any kind

@@ -48,7 +48,7 @@ func TestAsk(t *testing.T) {
 	if _, err := Ask(t.Context(), "NOT A REFERENCE", runtime.GOARCH, false); !errors.Is(err, ErrReference) {
 		t.Errorf("no reference: %v", err)
 	}
-	if _, err := Ask(t.Context(), h.at+"/me/none:1", runtime.GOARCH, false); err == nil || !strings.Contains(err.Error(), "no such image") {
+	if _, err := Ask(t.Context(), h.at+"/me/none:1", runtime.GOARCH, false); !errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "has no such image; check its name and tag") {
 		t.Errorf("no image: %v", err)
 	}
 }

@@ -283,7 +283,7 @@ func (p *pulled) explain(ctx context.Context, err error) error {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return fmt.Errorf("the registry refuses the pull; log in with docker login %s or podman login %s, if the image exists: %w", at, at, err)
 		case http.StatusNotFound:
-			return fmt.Errorf("the registry %s has no such image; check its name and tag: %w", at, err)
+			return fmt.Errorf("the registry %s has %w; check its name and tag: %w", at, ErrAbsent, err)
 		case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return fmt.Errorf("the registry %s does not work at the moment; try again later, or give an archive of `docker save`: %w", at, err)
 		case http.StatusTooManyRequests:

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/cluster/kube"
+)
+
+// ending is a cluster with a namespace that is on its way out, and, in another, a study whose coordinator has ended.
+type ending struct{ dry bool }
+
+func (e *ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	kind := map[string]string{"pods": "Pod", "secrets": "Secret", "serviceaccounts": "ServiceAccount", "persistentvolumeclaims": "PersistentVolumeClaim"}[filepath.Base(r.URL.Path)]
+	const label = `"labels": {"app.kubernetes.io/managed-by": "tare", "tare/study": "t1"}`
+	switch {
+	case r.URL.Path == "/api/v1/namespaces":
+		_, _ = io.WriteString(w, `{"kind":"NamespaceList","apiVersion":"v1","items":[{"metadata":{"name":"tare-t1","deletionTimestamp":"2026-01-01T00:00:00Z",`+label+`}}]}`)
+	case kind == "Secret" && r.Method == http.MethodDelete, kind == "ServiceAccount":
+		body, _ := io.ReadAll(r.Body)
+		e.dry = e.dry || strings.Contains(string(body), `"dryRun":["All"]`)
+		fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"v1","items":[{"metadata":{"name":"tare-t1-%s","creationTimestamp":"2026-01-01T00:00:00Z",%s}}]}`, kind, strings.ToLower(kind), label)
+	case kind == "Pod" && r.Method == http.MethodGet:
+		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+	case r.Method == http.MethodDelete: // an API server that does not say what it has deleted
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}
+}
+
+// TestCleanNames: what is removed is named, and what the cluster is removing already is not counted as found.
+func TestCleanNames(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"":      "namespace tare-t1: would leave tare-t1: the cluster is already removing it",
+		"bench": "Secret tare-t1-secret, ServiceAccount tare-t1-serviceaccount, study t1",
+	} {
+		e := &ending{}
+		h := httptest.NewServer(e)
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Site{Namespace: namespace}
+		if err := s.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.Clean(t.Context(), "", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range found {
+			text := l.Kind + " " + l.Name
+			if l.Err != nil {
+				text += ": " + l.Why(true)
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != want || e.dry != (namespace != "") {
+			t.Errorf("%q: %s, want %s; a dry run: %t", namespace, strings.Join(got, ", "), want, e.dry)
+		}
+		h.Close()
+	}
+}

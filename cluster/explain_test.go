@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/cluster/pod"
+)
+
+// refusal is an answer of an API server, as one has given it.
+func refusal(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: message}}
+}
+
+// TestExplained: an answer of the API server says what is wrong and what to do.
+func TestExplained(t *testing.T) {
+	for _, c := range []struct {
+		err             error
+		namespace, want string
+	}{
+		{refusal(`runtimeclasses.node.k8s.io is forbidden: User "somebody" cannot list resource "runtimeclasses" in API group "node.k8s.io" at the cluster scope`), "",
+			"user \"somebody\" may not list runtimeclasses in the whole cluster; tare needs this right to find the classes to compare; `tare rbac` prints the role to ask for, and `tare rbac -n NAMESPACE` smaller ones, for studies in an existing namespace (-n NAMESPACE)"},
+		{refusal(`pods is forbidden: User "a:b" cannot create resource "pods" in API group "" in the namespace "bench"`), "bench",
+			"user \"a:b\" may not create pods in namespace bench; tare needs this right to start, watch and delete the study's pods; `tare rbac -n bench` prints the roles to ask for"},
+		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "bench"), "bench", "there is no namespace bench; create it with `kubectl create namespace bench`, or leave -n out"},
+		{refusal(`secrets "x" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1`), "bench", "ResourceQuota q of namespace bench has no room for it (requested: secrets=1, used: secrets=1, limited: secrets=1); delete"},
+		{refusal(`pods "x" is forbidden: failed quota: q: must specify limits.cpu for: tare`), "bench", "ResourceQuota q of namespace bench refuses pods that do not state limits.cpu for: tare; write factors: {cpu-limit: [1]"},
+		{refusal("anything else"), "bench", "anything else"},
+		{errors.New("connection refused"), "", "connection refused"},
+	} {
+		if got := explained(c.err, c.namespace).Error(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%v\n got %s\nwant %s", c.err, got, c.want)
+		}
+	}
+}
+
+// TestQuotaOfPods: the coordinator gets limits if a quota demands them, and an object that is refused is named as kubectl names it.
+func TestQuotaOfPods(t *testing.T) {
+	fake, where := newFake(t)
+	fake.quota = "limits.cpu"
+	s := &Site{Image: "registry/tare", Namespace: "bench"}
+	if err := s.Reach(where); err != nil {
+		t.Fatal(err)
+	}
+	d := &deployment{api: s.api}
+	d.name("t1", "bench")
+	p := pod.Coordinator(d.meta("c"), "registry/tare", "s", 1)
+	if err := d.createAll(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Spec.Containers[0].Resources.Limits.Cpu(); got.Cmp(resource.MustParse("1")) != 0 {
+		t.Errorf("limit %s", got)
+	}
+	fake.quota = "limits.example.org/gpu"
+	err := d.createAll(t.Context(), pod.Coordinator(d.meta("c"), "registry/tare", "s", 1))
+	if want := "cannot create the Pod c in namespace bench: ResourceQuota q of namespace bench refuses pods"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestTooLarge: a request that no ready node has is told.
+func TestTooLarge(t *testing.T) {
+	s := aSite()
+	for i, cpu := range []string{"2", "4", "1"} {
+		s.ready[i].Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("8Gi")}
+	}
+	for cpu, want := range map[string]string{"4": "", "4100m": "no node has room for its request of 4100m cpu, because the largest has 4"} {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}}}
+		if got := s.tooLarge(p); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: %q, want %q", cpu, got, want)
+		}
+	}
+}
