@@ -22,6 +22,8 @@ type Catalogue struct {
 	// Elsewhere are parameters of sandboxes that another place has. They are factors here too, and
 	// apply to nothing.
 	Elsewhere []param.Param
+	// Lacks says of a level of the factor sandbox that is none of Sandboxes what is wrong with it, and what to write instead. Nil: the usual words.
+	Lacks func(level string) (what, instead string)
 	// Stored accepts what a study of results may have: combinations of options that are
 	// refused since, and sandboxes and collectors that only another tare knows.
 	Stored bool

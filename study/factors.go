@@ -148,7 +148,10 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 			t = c
 			continue
 		}
-		if p.Type == param.Enum {
+		if p.Name == FactorSandbox && d.cat.Lacks != nil {
+			what, instead := d.cat.Lacks(t)
+			d.bad(n, instead, "%s", what)
+		} else if p.Type == param.Enum {
 			d.bad(n, param.Suggest(t, p.Words), "%q is not a level of %s", t, p.Name)
 		} else {
 			prefix := p.Name + ": "

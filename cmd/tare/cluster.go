@@ -153,7 +153,23 @@ func offeredIn(kinds []sandbox.Kind) study.Catalogue {
 		bases = append(bases, catalogue.Base(b))
 	}
 	cat.Bases = append(bases, cat.Bases...) // as a host has them: a definition means the same in results
+	cat.Lacks = func(level string) (what, instead string) { return lacksClass(kinds, level) }
 	return cat
+}
+
+// lacksClass says that a cluster with these sandboxes has no such RuntimeClass.
+func lacksClass(kinds []sandbox.Kind, level string) (what, instead string) {
+	var has []string
+	for _, k := range kinds {
+		if _, is := k.(*pod.RuntimeClass); is && k.Name() != sandbox.Native {
+			has = append(has, k.Name())
+		}
+	}
+	what = fmt.Sprintf("the cluster has no RuntimeClass %q", level)
+	if len(has) == 0 {
+		return what, "it has none at all; install one"
+	}
+	return what, fmt.Sprintf("it has %s; leave this level out, as --set sandbox=%s,%s does, or install the class", strings.Join(has, ", "), sandbox.Native, strings.Join(has, ","))
 }
 
 // sayDropped names the factors that --set has left without a sandbox.

@@ -2,10 +2,17 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"testing"
+
+	"tare/cluster/pod"
+	"tare/host/image"
+	"tare/sandbox"
+	"tare/site"
+	"tare/study"
 )
 
 // TestBadFlag: a value that a flag cannot have is refused in words for people, before a cluster is asked.
@@ -47,5 +54,27 @@ func TestToldOnce(t *testing.T) {
 	want := "tare: image app: its user is root\ntare: image load: its user is root\ntare: reconnected\ntare: reconnected\n"
 	if errs.String() != want {
 		t.Errorf("told %q, want %q", errs.String(), want)
+	}
+}
+
+// TestLacksClass: a level that the cluster does not have is told as that, with those that it has.
+func TestLacksClass(t *testing.T) {
+	kinds := []sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), pod.New(pod.Class{Name: "gvisor", Class: "gvisor"}, nil, nil, nil)}
+	_, err := study.Parse("s.yaml", []byte("study: s\nfactors: {sandbox: [process, kata]}\nworkloads: {noop: {}}\n"), offeredIn(kinds), nil)
+	const want = `s.yaml:2:30: the cluster has no RuntimeClass "kata"; it has gvisor; leave this level out, as --set sandbox=process,gvisor does, or install the class`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	if _, instead := lacksClass(kinds[:1], "kata"); instead != "it has none at all; install one" {
+		t.Error(instead)
+	}
+}
+
+// TestExitOfAbsentImage: nothing was started, and the user gave a wrong reference.
+func TestExitOfAbsentImage(t *testing.T) {
+	for _, err := range []error{image.ErrAbsent, image.ErrReference} {
+		if code := exitCode(&site.UnableError{Err: fmt.Errorf("image x: %w", err)}, io.Discard); code != exitUsage {
+			t.Errorf("%v: exit %d", err, code)
+		}
 	}
 }

@@ -97,6 +97,10 @@ func (f *weighFlags) checkIn(cat study.Catalogue) error {
 	slices.Sort(names)
 	for _, k := range f.in {
 		if k = strings.TrimSpace(k); k != cat.Native && !slices.Contains(names, k) {
+			if cat.Lacks != nil {
+				what, _ := cat.Lacks(k)
+				return coded(exitUsage, "--in %s: %s; it has %s", words.Shell(k), what, strings.Join(names, ", "))
+			}
 			return coded(exitUsage, "--in %s: no such sandbox; %s", words.Shell(k), strings.Replace(param.Suggest(meant(k), names), "write one of ", "write ", 1))
 		}
 	}
