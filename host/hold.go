@@ -40,19 +40,12 @@ func (s *Site) Hold(ctx context.Context, what string, wait bool) (*state.Lock, e
 // holds the host, so nothing of it is in use.
 func (s *Site) sweep(ctx context.Context, whose string) {
 	found, err := s.Clean(ctx, false)
-	gone := 0
 	for _, l := range found {
 		if l.Err != nil {
 			s.Say("%s", l.Why(false))
 			continue
 		}
-		gone++
-	}
-	switch {
-	case gone == 1:
-		s.Say("removed 1 thing that %s left behind", whose)
-	case gone > 1:
-		s.Say("removed %d things that %s left behind", gone, whose)
+		s.Say("removed %s %s, which %s left behind", l.Kind, l.Name, whose)
 	}
 	if err != nil {
 		s.Say("%v", err)

@@ -23,7 +23,7 @@ func (m *Maker) uncounted() []record.Skip {
 	if !slices.ContainsFunc(m.Study.Strata, func(s study.Stratum) bool { return s.Counting != nil }) {
 		return nil
 	}
-	why := "system calls cannot be counted: this program has no collector for them"
+	why := "system calls are not counted here; to count them, run the study on the machine itself (without --on, or with --host), or leave them out with calls: off"
 	if m.Counting != nil {
 		err := m.Counting.Check()
 		if err == nil {

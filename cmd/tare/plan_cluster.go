@@ -128,8 +128,13 @@ func (a *app) judged(ctx context.Context, s *cluster.Site, all []cluster.Manifes
 
 func judgement(j cluster.Judgement) string {
 	what := j.Kind + " " + j.Name
-	if j.Refused != "" {
+	switch {
+	case j.Refused != "":
 		return "refused  " + what + ": " + terminal.Line(j.Refused)
+	case j.Unjudged != "":
+		return "unjudged " + what + ": " + terminal.Line(j.Unjudged)
+	case j.Warning != "":
+		return "accepted " + what + ", but " + terminal.Line(j.Warning)
 	}
 	return "accepted " + what
 }
