@@ -120,7 +120,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.atOnce < 0 {
 		return nil, coded(exitUsage, "--at-once %d: give 1 or more; without the flag, one trial runs on each machine", f.atOnce)
 	}
-	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.note("%s", text) }}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.say("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func coordinate(ctx context.Context) error {
 		return remote.Serve(ctx, conn, conn, remote.Served{
 			Facts: remote.Facts{Root: true, Home: "/"},
 			Site: func(say io.Writer) site.Site {
-				return of(func(format string, args ...any) { fmt.Fprintf(say, "tare: "+format, args...) })
+				return of(func(format string, args ...any) { fmt.Fprintf(say, format, args...) })
 			},
 			Parse: func(source []byte, overrides []string) (*study.Study, study.Catalogue, error) {
 				cat := offeredIn(kinds)
