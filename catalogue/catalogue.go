@@ -5,12 +5,15 @@
 package catalogue
 
 import (
+	"slices"
+
 	"tare/collect"
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/study"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -67,6 +70,9 @@ func describe(w workload.Workload) study.WorkloadInfo {
 	if n, ok := w.(workload.Noter); ok {
 		info.Notes = n.Notes
 	}
+	workload.EachRole(w, func(r *workload.Role) {
+		info.Stores = info.Stores || slices.ContainsFunc(r.Volumes, func(v volume.Volume) bool { return v.Medium == volume.Disk })
+	})
 	if v, err := param.Fill(w.Params(), nil); err == nil {
 		if roles, err := w.Roles(v); err == nil {
 			info.Endpoints = len(roles)

@@ -44,6 +44,8 @@ type Param struct {
 	Max     float64  `json:"max,omitempty"`
 	Words   []string `json:"words,omitempty"` // of an Enum; also accepted in place of a number ("none")
 	Help    string   `json:"help"`
+	// Storage says that a parameter of a sandbox has no effect on workloads that keep nothing on a disk.
+	Storage bool `json:"-"`
 	// Valid says what is wrong with a text that suits the type: the whole value or, of a List or
 	// Map, one element. Nil: nothing.
 	Valid func(text string) error `json:"-"`

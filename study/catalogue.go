@@ -90,6 +90,7 @@ type WorkloadInfo struct {
 	Notes     func(param.Values) []param.FileError
 	Endpoints int  // roles that can be isolated apart; isolate applies from 2 on
 	Launches  bool // its roles make sandboxes of their own
+	Stores    bool // some of its parameters have it keep files or data on a disk
 }
 
 // pathBridge is the level of FactorLinkPath that is the default.

@@ -37,6 +37,8 @@ func (d *draft) suits(w *load, i int) bool {
 	case f.name == FactorIsolate, f.name == FactorLinkDelay, f.name == FactorLinkRate, f.name == FactorLinkPath,
 		f.name == record.SettingARPLimit:
 		return w.info.Endpoints > 1
+	case f.stores && !w.info.Stores:
+		return false
 	case f.name == FactorCopies:
 		return !w.info.Launches // it starts sandboxes one after another itself
 	case f.name == FactorCPUs && w.info.Endpoints < 2:

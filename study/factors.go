@@ -34,6 +34,7 @@ type factor struct {
 	conds  []condition           // all must hold for the factor to apply
 	treats bool                  // distinguishes cells within a stratum
 	used   bool
+	stores bool // has an effect only on workloads that keep something on a disk
 }
 
 // condition holds where another factor has one of some levels.

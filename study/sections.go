@@ -318,7 +318,12 @@ func (d *draft) sameLength(z zip) {
 func (d *draft) apply(n *yaml.Node) {
 	for _, f := range d.factors {
 		if f.class == ofSandbox {
-			f.conds = append(f.conds, condition{d.sandbox, d.owners(f.name, d.sandboxLevels())})
+			owners := d.owners(f.name, d.sandboxLevels())
+			f.conds = append(f.conds, condition{d.sandbox, owners})
+			for _, o := range owners {
+				p, _ := param.Find(d.study.sandbox(d.cat, o).Params, f.name)
+				f.stores = p.Storage
+			}
 		}
 	}
 	for _, p := range d.entries(d.mapping(n, "apply"), "apply") {

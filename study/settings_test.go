@@ -1,11 +1,13 @@
 package study
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/param"
 	"tare/record"
 )
 
@@ -45,5 +47,30 @@ sentinel: off
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestStorageFactors: how a sandbox stores its volumes is no factor of a workload that has none.
+func TestStorageFactors(t *testing.T) {
+	cat := testCatalogue()
+	kind := cat.Sandboxes["process"]
+	kind.Params = append(slices.Clone(kind.Params), param.Param{Name: "storage-class", Type: param.String, Default: "none", Storage: true, Help: "of volumes"})
+	cat.Sandboxes["process"] = kind
+	stores := cat.Workloads["net"]
+	stores.Stores = true
+	cat.Workloads["net"] = stores
+	st, err := Parse("s.yaml", []byte("study: s\nfactors: {sandbox: [process], storage-class: [none, fast]}\nworkloads: {disk: {kind: net}, none: {kind: cpu}}\nsentinel: off\n"), cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, s := range st.Strata {
+		for _, c := range s.Cells {
+			w, _ := c.Get(FactorWorkload)
+			got[w]++
+		}
+	}
+	if got["disk"] != 2 || got["none"] != 1 {
+		t.Errorf("cells of each workload: %v, want 2 of disk and 1 of none", got)
 	}
 }

@@ -203,3 +203,27 @@ func Total(roles []Role) time.Duration {
 	}
 	return d
 }
+
+// EachRole shows the roles that a workload has with its defaults, and with each word of each parameter. A workload without
+// defaults for all of its parameters has none.
+func EachRole(w Workload, see func(*Role)) {
+	with := func(levels param.Values) {
+		v, err := param.Fill(w.Params(), levels)
+		if err != nil {
+			return
+		}
+		roles, err := w.Roles(v)
+		if err != nil {
+			return
+		}
+		for i := range roles {
+			see(&roles[i])
+		}
+	}
+	with(nil)
+	for _, p := range w.Params() {
+		for _, word := range p.Words {
+			with(param.Values{p.Name: word})
+		}
+	}
+}

@@ -42,8 +42,8 @@ const (
 // storageParams are those of every pod.
 func storageParams() []param.Param {
 	return []param.Param{
-		{Name: storageClass, Type: param.String, Default: noClass, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
-		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
+		{Name: storageClass, Type: param.String, Default: noClass, Storage: true, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
+		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Storage: true, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
 	}
 }
 

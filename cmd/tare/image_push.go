@@ -17,7 +17,6 @@ import (
 	"tare/host"
 	"tare/host/image"
 	"tare/host/rootfs"
-	"tare/param"
 	"tare/workload"
 )
 
@@ -73,29 +72,13 @@ func (a *app) program(ctx context.Context) (image.Tree, error) {
 	return image.Tree{Name: image.Program, Path: t.Path, Digest: t.Digest}, err
 }
 
-// needs returns the programs that a workload runs in tare's own image, with its defaults and with each word of each parameter.
+// needs returns the programs that a workload runs in tare's own image.
 func needs(w workload.Workload) (out []string) {
-	add := func(levels param.Values) {
-		v, err := param.Fill(w.Params(), levels)
-		if err != nil {
-			return // it needs other parameters too, and so has no tools of its own
+	workload.EachRole(w, func(r *workload.Role) {
+		if r.Image == "" {
+			out = append(out, r.Needs...)
 		}
-		roles, err := w.Roles(v)
-		if err != nil {
-			return
-		}
-		for i := range roles {
-			if roles[i].Image == "" {
-				out = append(out, roles[i].Needs...)
-			}
-		}
-	}
-	add(nil)
-	for _, p := range w.Params() {
-		for _, word := range p.Words {
-			add(param.Values{p.Name: word})
-		}
-	}
+	})
 	return out
 }
 
