@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tare/cluster/pod"
+	"tare/site/claim"
 )
 
 // annotationNodes names the nodes that a study measures on, with commas between them. What has it is the study's claim
@@ -48,7 +49,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 		case err != nil:
 			return err
 		case !wait:
-			return fmt.Errorf("study %s measures on the same nodes of the cluster; wait for it with --wait, end it with `tare clean --on k8s%s --study %[1]s`, or give the studies different nodes with node-selector (docs/cluster.md)", other, s.in())
+			return &heldError{study: other, in: s.in()}
 		case told != other:
 			s.Say("waiting for study %s, which measures on the same nodes", other)
 			told = other
@@ -60,6 +61,15 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 		}
 	}
 }
+
+// heldError says that another study measures on a node of this one. It is a claim.HeldError.
+type heldError struct{ study, in string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("study %s measures on the same nodes of the cluster; wait for it with --wait, end it with `tare clean --on k8s%s --study %[1]s`, or give the studies different nodes with node-selector (docs/cluster.md)", e.study, e.in)
+}
+
+func (*heldError) Unwrap() error { return &claim.HeldError{} }
 
 // holder returns another study that has a claim on one of the deployment's nodes and has not ended; "" if there is none.
 func (s *Site) holder(ctx context.Context, d *deployment) (string, error) {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/site/claim"
 )
 
 // studies is an API server that has the namespaces of studies, whose coordinators run.
@@ -113,6 +115,10 @@ func TestTake(t *testing.T) {
 		err := s.take(t.Context(), d, "restricted", c.wait)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		var held *claim.HeldError
+		if err != nil && !errors.As(err, &held) {
+			t.Errorf("%s: %v is no HeldError, which has an exit code of its own", name, err)
 		}
 		api.mu.Lock()
 		if got, has := api.all[d.namespace]; has != (c.want == "") || has && got.Annotations[annotationNodes] != "node1,node2" {

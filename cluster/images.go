@@ -59,16 +59,17 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 	if err != nil {
 		return nil, err
 	}
+	var root []string
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		img := out[name]
 		if img.Missing != "" {
 			continue
 		}
-		asked, cancel := context.WithTimeout(ctx, askWithin)
-		a, err := image.Ask(asked, img.Reference, archs[0], s.Insecure)
+		limited, cancel := context.WithTimeout(ctx, askWithin)
+		a, err := image.Ask(limited, img.Reference, archs[0], s.Insecure)
 		for _, arch := range archs[1:] {
 			if err == nil {
-				_, err = image.Ask(asked, img.Reference, arch, s.Insecure)
+				_, err = image.Ask(limited, img.Reference, arch, s.Insecure)
 			}
 		}
 		cancel()
@@ -86,9 +87,15 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			s.Say("image %s: its command, user and digest are unknown, because from here %v", img.Reference, err)
 			img.Problem = "its command is unknown; give a command"
 		default:
-			img = s.asked(img.Reference, a)
+			var isRoot bool
+			if img, isRoot = described(a); isRoot {
+				root = append(root, name)
+			}
 		}
 		out[name] = img
+	}
+	if len(root) > 0 {
+		s.Say("the user of these images is root, so in pods their programs run as user %d (docs/cluster.md): %s", pod.User, strings.Join(root, ", "))
 	}
 	return out, nil
 }
@@ -114,21 +121,17 @@ func ofPods(images map[string]Image) map[string]pod.Image {
 	return out
 }
 
-// asked is an image that a registry describes.
-func (s *Site) asked(ref string, a image.Asked) Image {
+// described is an image that a registry describes, and whether its user is root.
+func described(a image.Asked) (_ Image, root bool) {
 	out := Image{Reference: a.Pinned, Image: trial.Image{Entrypoint: a.Entrypoint, Command: a.Command, Env: a.Env, Dir: a.Dir}}
 	_, out.Digest, _ = strings.Cut(a.Pinned, "@")
 	if len(a.Entrypoint)+len(a.Command) == 0 {
 		out.Problem = "it has no command; give one"
 	}
-	var root bool
 	if out.UID, out.GID, root = numbers(a.User); out.UID == nil && !root {
 		out.User = a.User
 	}
-	if root {
-		s.Say("image %s: its user is root, so in pods its programs run as user %d (docs/cluster.md)", ref, pod.User)
-	}
-	return out
+	return out, root
 }
 
 // numbers reads UID or UID:GID. Names have none.

@@ -41,9 +41,7 @@ func TestUserOfImage(t *testing.T) {
 	for user, want := range map[string]string{
 		"": "root", "0:0": "root", "root": "root", "0": "root", "1001": "1001", "1001:0": "1001:0", "nobody": "ask nobody", "app:web": "ask app:web", "1001:web": "ask 1001:web",
 	} {
-		var said string
-		s := &Site{Say: func(format string, args ...any) { said = fmt.Sprintf(format, args...) }}
-		img := s.asked("r/app:1", image.Asked{Pinned: "r/app@sha256:1", User: user, Command: []string{"x"}})
+		img, root := described(image.Asked{Pinned: "r/app@sha256:1", User: user, Command: []string{"x"}})
 		got := "root"
 		switch {
 		case img.User != "":
@@ -53,8 +51,8 @@ func TestUserOfImage(t *testing.T) {
 		case img.UID != nil:
 			got = fmt.Sprint(*img.UID)
 		}
-		if got != want || (said != "") != (want == "root") || img.Digest != "sha256:1" || img.Reference != "r/app@sha256:1" {
-			t.Errorf("user %q: %s, want %s; said %q of %+v", user, got, want, said, img)
+		if got != want || root != (want == "root") || img.Digest != "sha256:1" || img.Reference != "r/app@sha256:1" {
+			t.Errorf("user %q: %s, want %s; root %t of %+v", user, got, want, root, img)
 		}
 	}
 }

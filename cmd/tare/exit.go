@@ -56,12 +56,12 @@ func exitCode(err error, stderr io.Writer) int {
 		code = c.code
 	case errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference):
 		code = exitUsage
+	case errors.As(err, &held):
+		code = exitHeld
 	case errors.As(err, &unable):
 		code = exitHost
 	case errors.As(err, &bad):
 		code, prefix = exitUsage, "" // file:line:column must begin the line
-	case errors.As(err, &held):
-		code = exitHeld
 	case errors.Is(err, site.ErrInterrupted):
 		code = exitInterrupted
 	}

@@ -57,5 +57,8 @@ func (l Leftover) Why(dry bool) string {
 	case l.Kept:
 		return fmt.Sprintf("left %s: %v", l.Name, l.Err)
 	}
+	if dry {
+		return fmt.Sprintf("would not remove %s %s: %v", l.Kind, l.Name, l.Err)
+	}
 	return fmt.Sprintf("cannot remove %s %s: %v", l.Kind, l.Name, l.Err)
 }
