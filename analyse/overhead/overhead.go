@@ -11,6 +11,9 @@
 // guest, the size of the machine less what a program can get (MemAvailable); on the host, what
 // the cgroup of the sandbox has beside the memory of the guest. QEMU shares that memory with
 // virtiofsd, so that the kernel counts it as shmem. podFixed is both, overhead_* the guest's.
+//
+// A pod is seen from its node only. What its control group has beside the same program's in a pod of
+// the default class is the overhead. Of a virtual machine with shared memory, shmem is the guest's part.
 package overhead
 
 import (
@@ -46,6 +49,11 @@ type Observation struct {
 	Emulated bool
 	Block    int
 
+	Pod   bool   // on a cluster
+	Class string // its RuntimeClass; "" for the default
+	Kata  string // which of Kata's runtimes made it, as in package sizing; "" for neither, or not known
+	Limit int64  // of its memory; 0: none
+
 	Available    float64 // in the guest; NaN unknown
 	Anon, Kernel float64 // of the cgroup
 	Shared       float64 // of the cgroup: a guest's memory, or a sentry's
@@ -56,10 +64,16 @@ type Observation struct {
 func Observe(t *record.Trial, e record.Evidence) (Observation, bool) {
 	o := Observation{Block: t.Block, Available: math.NaN()}
 	o.Sandbox, _ = t.Cell.Get(study.FactorSandbox)
+	o.Class, o.Pod = t.Facts["main."+record.FactRuntimeClass]
+	if limit, ok := t.Cell.Get(study.FactorMemoryLimit); ok && o.Pod {
+		o.Limit, _ = param.ParseSize(limit)
+	}
 	for name, v := range t.Facts {
 		switch {
 		case len(name) > len(record.FactFamily) && name[len(name)-len(record.FactFamily):] == record.FactFamily:
 			o.Family = record.Family(v)
+		case name == "main."+record.FactSizing && o.Pod:
+			o.Kata = v
 		case name == "main.memory":
 			o.Size, _ = param.ParseSize(v)
 		case name == "main."+record.FactAccelerator:
@@ -96,7 +110,7 @@ func Observe(t *record.Trial, e record.Evidence) (Observation, bool) {
 			}
 		}
 	}
-	return o, found[record.CgroupAnon] && found[record.CPUTime] && (o.Family != record.FamilyVM || o.Size > 0 && found[record.GuestMemory])
+	return o, found[record.CgroupAnon] && found[record.CPUTime] && (o.Family != record.FamilyVM || o.Pod || o.Size > 0 && found[record.GuestMemory])
 }
 
 // late is the median of a gauge, or the rate of a counter, over the second half of a series.
@@ -114,7 +128,8 @@ func late(s record.Series) (float64, bool) {
 	return (s.V[n-1] - s.V[from]) / max(took, time.Millisecond).Seconds(), took > 0
 }
 
-// Figure is a mean over blocks, and its interval; Lo and Hi are zero with fewer than three blocks.
+// Figure is a mean over blocks, and its interval; Lo and Hi are zero with fewer than three blocks. It is
+// the geometric mean, or the arithmetic one if a block shows no cost, as with a class of runc.
 type Figure struct {
 	Value float64 `json:"value"`
 	Lo    float64 `json:"lo,omitempty"`
@@ -123,7 +138,7 @@ type Figure struct {
 }
 
 // upper is what to reserve.
-func (f Figure) upper() float64 { return max(f.Value, f.Hi) }
+func (f Figure) upper() float64 { return max(f.Value, f.Hi, 0) }
 
 // Row is a sandbox of one size.
 type Row struct {
@@ -131,6 +146,9 @@ type Row struct {
 	Family   record.Family `json:"family"`
 	Size     int64         `json:"size_bytes,omitempty"` // of the machine
 	Emulated bool          `json:"emulated,omitempty"`
+	Class    string        `json:"runtime_class,omitempty"`
+	Kata     string        `json:"kata_runtime,omitempty"` // go or rs, as the node's observer found
+	Limit    int64         `json:"memory_limit_bytes,omitempty"`
 
 	GuestMemory *Figure `json:"guest_memory_bytes,omitempty"` // of a machine
 	HostMemory  Figure  `json:"host_memory_bytes"`
@@ -143,25 +161,31 @@ type Row struct {
 	Patches []Patch `json:"patches"`
 }
 
+// pair is a block of one memory limit: in it, what runs natively belongs to the rest.
+type pair struct {
+	block int
+	limit int64
+}
+
 // Of makes the rows, in the order of names and sizes.
 func Of(all []Observation) []Row {
-	native := map[int]Observation{}
+	native := map[pair]Observation{}
 	type key struct {
-		sandbox string
-		size    int64
+		sandbox     string
+		size, limit int64
 	}
 	by := map[key][]Observation{}
 	for _, o := range all {
 		if o.Family == record.FamilyNative {
-			native[o.Block] = o
+			native[pair{o.Block, o.Limit}] = o
 			continue
 		}
-		k := key{o.Sandbox, o.Size}
+		k := key{o.Sandbox, o.Size, o.Limit}
 		by[k] = append(by[k], o)
 	}
 	var out []Row
 	for _, k := range slices.SortedFunc(maps.Keys(by), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.sandbox, b.sandbox), cmp.Compare(a.size, b.size))
+		return cmp.Or(cmp.Compare(a.sandbox, b.sandbox), cmp.Compare(a.size, b.size), cmp.Compare(a.limit, b.limit))
 	}) {
 		r := row(by[k], native)
 		r.Reserve = r.reserve()
@@ -172,31 +196,73 @@ func Of(all []Observation) []Row {
 }
 
 // row is one sandbox's. What the same program took natively in the block is its own.
-func row(list []Observation, native map[int]Observation) Row {
+func row(list []Observation, native map[pair]Observation) Row {
 	first := list[0]
-	r := Row{Sandbox: first.Sandbox, Family: first.Family, Size: first.Size, Emulated: first.Emulated}
+	r := Row{Sandbox: first.Sandbox, Family: first.Family, Size: first.Size, Emulated: first.Emulated, Class: first.Class, Kata: first.Kata, Limit: first.Limit}
 	figure := func(least float64, of func(o, native Observation) float64) Figure {
 		own, ones := map[int]float64{}, map[int]float64{}
+		var plain []float64
+		none := false
 		for _, o := range list {
-			if n, ok := native[o.Block]; ok {
-				own[o.Block], ones[o.Block] = max(least, of(o, n)), 1
+			if n, ok := native[pair{o.Block, o.Limit}]; ok {
+				v := of(o, n)
+				own[o.Block], ones[o.Block] = max(least, v), 1
+				plain, none = append(plain, v), none || v < least
 			}
+		}
+		if none { // a difference about zero has no logarithm
+			return mean(plain)
 		}
 		e := stat.Compare(stat.Pairs(ones, own), 0.95)
 		return Figure{e.Ratio, e.Lo, e.Hi, e.N}
 	}
-	if r.Family != record.FamilyVM {
+	if !apart(list) {
 		r.HostMemory = figure(leastBytes, func(o, n Observation) float64 {
 			return o.Anon + o.Shared + o.Kernel - n.Anon - n.Shared - n.Kernel
 		})
 		r.HostCPU = figure(leastCores, func(o, n Observation) float64 { return o.Guest + o.Host - n.Guest - n.Host })
 		return r
 	}
-	memory := figure(leastBytes, func(o, n Observation) float64 { return float64(o.Size) - o.Available - n.Anon })
+	memory := figure(leastBytes, func(o, n Observation) float64 {
+		if o.Pod { // what the guest has touched
+			return o.Shared - n.Anon - n.Shared
+		}
+		return float64(o.Size) - o.Available - n.Anon
+	})
 	cpu := figure(leastCores, func(o, n Observation) float64 { return o.Guest - n.Guest })
 	r.GuestMemory, r.GuestCPU = &memory, &cpu
 	r.HostMemory = figure(leastBytes, func(o, _ Observation) float64 { return o.Anon + o.Kernel })
 	r.HostCPU = figure(leastCores, func(o, _ Observation) float64 { return o.Host })
-	r.PageTables = r.Size / pagePart
+	r.PageTables = max(r.Size, r.Limit) / pagePart
 	return r
+}
+
+// mean is the arithmetic one, with Student's interval.
+func mean(v []float64) Figure {
+	f := Figure{N: len(v)}
+	for _, x := range v {
+		f.Value += x / float64(len(v))
+	}
+	if f.N < 3 {
+		return f
+	}
+	var squares float64
+	for _, x := range v {
+		squares += (x - f.Value) * (x - f.Value)
+	}
+	n := float64(f.N)
+	half := stat.Student(n-1).Quantile(0.975) * math.Sqrt(squares/(n-1)/n)
+	f.Lo, f.Hi = f.Value-half, f.Value+half
+	return f
+}
+
+// apart reports whether the guest's memory can be told from the host's. A pod's can if the machine's
+// memory is shared: then it is most of what the group has.
+func apart(list []Observation) bool {
+	for _, o := range list {
+		if o.Family != record.FamilyVM || o.Pod && o.Shared <= o.Anon {
+			return false
+		}
+	}
+	return true
 }

@@ -125,3 +125,79 @@ func TestUseless(t *testing.T) {
 		}
 	}
 }
+
+// podTrial makes one of a pod with a limit.
+func podTrial(t *testing.T, class string, family record.Family, block int, limit string, facts map[string]string, anon, shared, kernel float64, rates map[string]float64) Observation {
+	t.Helper()
+	all := map[string]string{"main." + record.FactRuntimeClass: class}
+	for k, v := range facts {
+		all[k] = v
+	}
+	tr, e := trial(class, family, block, all, map[string]float64{record.CgroupAnon: anon * mib, record.CgroupShmem: shared * mib, record.CgroupKernel: kernel * mib}, rates)
+	tr.Cell = append(tr.Cell, record.Level{Factor: "memory-limit", Value: limit})
+	return observed(t, tr, e)
+}
+
+// TestPods: the same program's pod of the default class with the same limit, in the same block, is taken off. The machine
+// of one of Kata's is apart if its memory is shared, and overhead_* are those of runtime-rs.
+func TestPods(t *testing.T) {
+	var all []Observation
+	for b := 1; b <= 3; b++ {
+		for limit, more := range map[string]float64{"256MiB": 0, "512MiB": 16} {
+			all = append(all,
+				podTrial(t, "", record.FamilyNative, b, limit, nil, 20+more, 0, 2, map[string]float64{"workload": 0.002}),
+				podTrial(t, "gvisor", record.FamilyGVisor, b, limit, nil, 40+2*more, 22, 6, map[string]float64{"sentry": 0.006}))
+		}
+		vm := map[string]float64{"vcpu": 0.022, "vmm": 0.006, "virtiofsd": 0.004}
+		for class, sizing := range map[string]string{"kata-a": "rs", "kata-b": "go", "kata-c": ""} {
+			all = append(all, podTrial(t, class, record.FamilyVM, b, "256MiB", map[string]string{"main.sizing": sizing}, 60, 120, 4, vm))
+		}
+		all = append(all, podTrial(t, "kata-fc", record.FamilyVM, b, "256MiB", map[string]string{"main.sizing": "rs"}, 160, 0, 4, vm))
+	}
+	rows := Of(all)
+	if len(rows) != 6 {
+		t.Fatalf("%d rows: %+v", len(rows), rows)
+	}
+	for i, want := range []float64{46, 62} { // 40+22+6 - 22, 72+22+6 - 38
+		if g := rows[i]; g.Sandbox != "gvisor" || !near(g.HostMemory.Value, want*mib) || g.HostMemory.N != 3 || !near(g.HostCPU.Value, 0.004) || g.PageTables != 0 {
+			t.Errorf("%+v", g)
+		}
+	}
+	if got, want := rows[1].Patches, `kubectl patch runtimeclass gvisor --type merge -p '{"overhead":{"podFixed":{"memory":"62Mi","cpu":"10m"}}}'`+"\n"; len(got) != 1 || got[0].Text != want {
+		t.Errorf("%+v", got)
+	}
+	for i, patches := range []int{2, 1, 1} {
+		k := rows[2+i]
+		if k.GuestMemory == nil || !near(k.GuestMemory.Value, 100*mib) || !near(k.GuestCPU.Value, 0.02) || !near(k.HostMemory.Value, 64*mib) || !near(k.HostCPU.Value, 0.01) || k.PageTables != mib/2 {
+			t.Errorf("%+v", k)
+		}
+		if len(k.Patches) != patches {
+			t.Errorf("%s, runtime %q: %+v", k.Class, k.Kata, k.Patches)
+		}
+	}
+	if p := rows[2].Patches[1]; p.Text != "overhead_vcpus = 0.02\noverhead_memory = 100\n" {
+		t.Errorf("%+v", p)
+	}
+	// Anonymous memory of a machine is in one figure with the rest.
+	if f := rows[5]; f.GuestMemory != nil || !near(f.HostMemory.Value, 142*mib) || len(f.Patches) != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestNone: a class that is the default one by another name costs about zero, on both sides of it. It has an interval, and no patch.
+func TestNone(t *testing.T) {
+	var all []Observation
+	for b, more := range []float64{-0.2, 0.3, 0.05} {
+		all = append(all,
+			podTrial(t, "", record.FamilyNative, b+1, "256MiB", nil, 20, 0, 2, map[string]float64{"workload": 0.002}),
+			podTrial(t, "runc", record.FamilyContainer, b+1, "256MiB", nil, 20+more, 0, 2, map[string]float64{"workload": 0.002}))
+	}
+	r := Of(all)[0]
+	// Of -0.2, 0.3 and 0.05: s = 0.25, t(2) = 4.303, so 0.621 on both sides of 0.05.
+	if f := r.HostMemory; !near(f.Value, 0.05*mib) || math.Abs(f.Lo/mib+0.571) > 1e-3 || math.Abs(f.Hi/mib-0.671) > 1e-3 || f.N != 3 {
+		t.Errorf("%+v", f)
+	}
+	if r.Reserve.PodMemoryMiB != 2 || r.Patches == nil || len(r.Patches) != 0 {
+		t.Errorf("%+v %+v", r.Reserve, r.Patches)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tare/record"
+	"tare/sizing"
 )
 
 // Reserve is what the figures come to: the upper ends of the intervals, rounded up.
@@ -43,6 +44,9 @@ func hundredths(cores float64) float64 { return math.Ceil(cores*100-1e-6) / 100 
 
 // patches are the texts; the name of the class and its handler are the user's.
 func (r *Row) patches() []Patch {
+	if r.Class != "" {
+		return r.podPatches()
+	}
 	class, at := "gvisor", ""
 	if r.Family == record.FamilyVM {
 		class, at = "kata", fmt.Sprintf(" # for machines of up to %d MiB", r.Size>>20)
@@ -58,8 +62,26 @@ overhead:
     cpu: "%dm"
 `, class, at, r.Reserve.PodMemoryMiB, int(math.Round(r.Reserve.PodCPU*1000)))}}
 	if r.Family == record.FamilyVM {
-		out = append(out, Patch{"Kata's configuration.toml, of runtime-rs", fmt.Sprintf("[hypervisor.qemu]\noverhead_vcpus = %s\noverhead_memory = %d\n",
-			strconv.FormatFloat(r.Reserve.GuestVCPUs, 'f', 2, 64), r.Reserve.GuestMemoryMiB)})
+		out = append(out, Patch{"Kata's configuration.toml, of runtime-rs", "[hypervisor.qemu]\n" + r.kata()})
 	}
 	return out
+}
+
+// podPatches are those of a class that exists. overhead_* are settings of runtime-rs only. There are none if
+// the memory cannot be told from none.
+func (r *Row) podPatches() []Patch {
+	if r.GuestMemory == nil && r.HostMemory.N >= 3 && r.HostMemory.Lo <= 0 {
+		return []Patch{}
+	}
+	out := []Patch{{"RuntimeClass " + r.Class + ", in a shell", fmt.Sprintf(`kubectl patch runtimeclass %s --type merge -p '{"overhead":{"podFixed":{"memory":"%dMi","cpu":"%dm"}}}'
+`, r.Class, r.Reserve.PodMemoryMiB, int(math.Round(r.Reserve.PodCPU*1000)))}}
+	if r.Kata == string(sizing.RS) && r.GuestMemory != nil {
+		out = append(out, Patch{"configuration.toml of RuntimeClass " + r.Class + " (runtime-rs), in the section of its hypervisor", r.kata()})
+	}
+	return out
+}
+
+// kata are the settings of Kata's runtime-rs.
+func (r *Row) kata() string {
+	return fmt.Sprintf("overhead_vcpus = %s\noverhead_memory = %d\n", strconv.FormatFloat(r.Reserve.GuestVCPUs, 'f', 2, 64), r.Reserve.GuestMemoryMiB)
 }

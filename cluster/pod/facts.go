@@ -18,7 +18,7 @@ import (
 func (i *instance) Facts() map[string]string {
 	p := i.pod
 	f := map[string]string{
-		"sandbox": i.kind.name, record.FactNode: p.Spec.NodeName, "pod": string(p.UID), "runtime_class": i.kind.class,
+		"sandbox": i.kind.name, record.FactNode: p.Spec.NodeName, "pod": string(p.UID), record.FactRuntimeClass: i.kind.class,
 		"image": p.Spec.Containers[0].Image, record.FactImageDigest: digest(p),
 		record.FactHandler: i.kind.handler, record.FactQOS: string(p.Status.QOSClass),
 	}
@@ -47,7 +47,7 @@ func (i *instance) Facts() map[string]string {
 			delete(f, name)
 		}
 	}
-	maps.DeleteFunc(f, func(name, v string) bool { return v == "" && name != "runtime_class" })
+	maps.DeleteFunc(f, func(name, v string) bool { return v == "" && name != record.FactRuntimeClass })
 	return f
 }
 

@@ -56,11 +56,17 @@ func (a *app) sizeVerb() *cobra.Command {
 }
 
 func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
-	if f.measure.on {
+	if f.measure.asked {
 		if manifest {
-			return coded(exitUsage, "--measure takes no manifest: it measures sandboxes on this host")
+			return coded(exitUsage, "--measure takes no manifest: it measures idle sandboxes of its own")
+		}
+		if !cmd.Flags().Changed("in") && f.measure.on == onCluster {
+			f.measure.in = nil // the cluster's
 		}
 		return a.measureOverhead(cmd.Context(), f.measure, f.json)
+	}
+	if f.measure.on != "" || f.measure.cluster.given() != "" {
+		return coded(exitUsage, "a cluster is for --measure; add it, or leave out the cluster's flags")
 	}
 	rt, err := f.runtime()
 	if err != nil {

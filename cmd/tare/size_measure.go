@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/analyse/overhead"
+	"tare/cluster/kubevirt"
 	"tare/param"
 	"tare/plan"
 	"tare/record"
@@ -21,20 +23,25 @@ import (
 
 // measureFlags are those of tare size --measure.
 type measureFlags struct {
-	on     bool
-	in     []string
-	sizes  []int
-	repeat int
-	wait   bool
+	asked   bool
+	in      []string // empty: the cluster's RuntimeClasses
+	sizes   []int
+	repeat  int
+	wait    bool
+	on      string
+	cluster clusterFlags
 }
 
 func (f *measureFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.on, "measure", false, "measure what idle sandboxes cost here beside their workload, and print patches")
-	fl.StringSliceVar(&f.in, "in", []string{"vm", "runsc-systrap"}, "with --measure: sandboxes")
-	fl.IntSliceVar(&f.sizes, "sizes", []int{512, sizing.DefaultMemoryMiB}, "with --measure: sizes of the machine in MiB")
+	fl.BoolVar(&f.asked, "measure", false, "measure what idle sandboxes cost beside their workload, and print patches")
+	fl.StringSliceVar(&f.in, "in", []string{"vm", "runsc-systrap"}, "with --measure: sandboxes; with --on k8s, the default is all RuntimeClasses")
+	fl.IntSliceVar(&f.sizes, "sizes", []int{512, sizing.DefaultMemoryMiB}, "with --measure: sizes of the machine in MiB; with --on k8s, memory limits of the pod")
 	fl.IntVar(&f.repeat, "repeat", 3, "with --measure: sandboxes started of each kind and size; 3 is the least for an interval")
 	fl.BoolVar(&f.wait, "wait", false, "with --measure: "+waitHelp)
+	fl.StringVar(&f.on, "on", "", "with --measure: k8s measures the pods of a Kubernetes cluster (default: this host)")
+	f.cluster.addImage(fl)
+	fl.Lookup("observe").Usage = "with --on k8s: implied, because only privileged pods can read a pod's memory on its node"
 	for _, pod := range podFlags() {
 		cmd.MarkFlagsMutuallyExclusive("measure", pod)
 	}
@@ -45,7 +52,9 @@ func (f *measureFlags) add(cmd *cobra.Command) {
 // so rarely that this is not a load.
 func (f *measureFlags) study(cat study.Catalogue) string {
 	sizes := ""
-	if slices.ContainsFunc(f.in, func(name string) bool {
+	if f.on == onCluster {
+		sizes = fmt.Sprintf("\n  %s: [%s]", study.FactorMemoryLimit, strings.Join(mapped(f.sizes, func(mib int) string { return strconv.Itoa(mib) + "MiB" }), ", "))
+	} else if slices.ContainsFunc(f.in, func(name string) bool {
 		return slices.ContainsFunc(cat.Sandboxes[name].Params, func(p param.Param) bool { return p.Name == overhead.FactorMemory })
 	}) {
 		sizes = fmt.Sprintf("\n  %s: [%s]", overhead.FactorMemory, strings.Join(mapped(f.sizes, strconv.Itoa), ", "))
@@ -84,24 +93,52 @@ func (k *idleTrials) Append(_ context.Context, t *record.Trial, e record.Evidenc
 	return nil
 }
 
+// measureAt is where to measure, and what a study there can be made of. On a cluster, the sandboxes are
+// RuntimeClasses, and observers read their pods.
+func (a *app) measureAt(ctx context.Context, f *measureFlags) (site.Site, study.Catalogue, error) {
+	if f.on != "" && f.on != onCluster {
+		return nil, study.Catalogue{}, coded(exitUsage, "--on %s: write --on k8s for a cluster, or leave it out to measure this host", f.on)
+	}
+	f.cluster.observe = f.cluster.observe || f.on == onCluster
+	where, _, err := a.siteOn(ctx, f.on, "", "", f.cluster)
+	if err != nil {
+		return nil, study.Catalogue{}, err
+	}
+	if f.on == "" {
+		cat, err := offered()
+		return where, cat, err
+	}
+	cat, err := a.offers()
+	if err != nil {
+		return nil, cat, err
+	}
+	if len(f.in) == 0 {
+		f.in = slices.DeleteFunc(slices.Sorted(maps.Keys(cat.Sandboxes)), func(name string) bool { return name == cat.Native || name == kubevirt.Word })
+	}
+	if len(f.in) == 0 {
+		return nil, cat, coded(exitHost, "the cluster has no RuntimeClass, so there is no overhead to measure; create one, such as gvisor or kata")
+	}
+	return where, cat, nil
+}
+
 // measureOverhead runs a study of idle sandboxes through the engine and prints what they cost.
 func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) error {
-	cat, err := offered()
-	if err != nil {
-		return err
-	}
 	if f.repeat < 1 || f.repeat > 100 {
 		return coded(exitUsage, "--repeat: %d is not possible; write 1 to 100", f.repeat)
+	}
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	where, cat, err := a.measureAt(ctx, &f)
+	if err != nil {
+		return err
 	}
 	slices.Sort(f.sizes)
 	st, err := parsed(f.study(cat), cat)
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(ctx)
-	defer stop()
 	t := a.newTries(ctx, asJSON)
-	s, err := a.sandboxes().Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
 	if err := t.interrupted(err); err != nil {
 		return err
 	}
@@ -120,7 +157,7 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 		a.note("%s", why)
 	}
 	if len(rows) == 0 {
-		return coded(exitHost, "no sandbox could be measured here; `tare doctor` says what is missing")
+		return coded(exitHost, "no sandbox could be measured; `%s` says what is missing", strings.TrimSpace("tare doctor "+where.About().Flag))
 	}
 	if asJSON {
 		err = a.printJSON(rows)
@@ -133,15 +170,19 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 	return err
 }
 
-// printOverheads prints the table, and the patches of each sandbox's largest size.
+// printOverheads prints the table, and patches.
 func (a *app) printOverheads(rows []overhead.Row) {
-	table := [][]string{{"sandbox", "machine", "guest memory", "host memory", "guest CPU", "host CPU", "n"}}
+	size, pods := "machine", slices.ContainsFunc(rows, func(r overhead.Row) bool { return r.Class != "" })
+	if pods {
+		size = "memory limit"
+	}
+	table := [][]string{{"sandbox", size, "guest memory", "host memory", "guest CPU", "host CPU", "n"}}
 	emulated := false
 	for i := range rows {
 		r := &rows[i]
 		name, machine := r.Sandbox, "-"
-		if r.Size > 0 {
-			machine = param.FormatSize(r.Size)
+		if n := max(r.Size, r.Limit); n > 0 {
+			machine = param.FormatSize(n)
 		}
 		if r.Emulated {
 			name, emulated = name+" (TCG)", true
@@ -163,17 +204,40 @@ func (a *app) printOverheads(rows []overhead.Row) {
 		}
 		a.line("%s", strings.TrimRight(text, " "))
 	}
-	a.line("guest: the machine's size less what its workload can get; its vCPUs. host: the rest of the sandbox's cgroup.")
+	if pods {
+		a.line("host: the pod's cgroup on its node, less that of the same program in a pod of the default class.")
+		a.line("guest: of a virtual machine, the memory that it shares with the host's processes and has touched; its vCPUs.")
+	} else {
+		a.line("guest: the machine's size less what its workload can get; its vCPUs. host: the rest of the sandbox's cgroup.")
+	}
 	if emulated {
 		a.line("TCG: software emulates the processor, which takes more CPU, and host memory for translated code, than KVM does.")
 	}
 	if rows[0].HostMemory.N < 3 {
 		a.line("An interval needs --repeat 3 or more.")
 	}
+	a.printPatches(rows)
+	a.line("")
+	a.line("The CPU is an idle sandbox's. Under load its helpers take more: run your own workload, and see the CPU by role in the report.")
+}
+
+// printPatches prints those of each sandbox's row that needs the most memory, the last of several: they are
+// enough for the others.
+func (a *app) printPatches(rows []overhead.Row) {
+	most := map[string]int{}
+	for i := range rows {
+		if m, is := most[rows[i].Sandbox]; !is || rows[i].Reserve.PodMemoryMiB >= rows[m].Reserve.PodMemoryMiB {
+			most[rows[i].Sandbox] = i
+		}
+	}
 	for i := range rows {
 		r := &rows[i]
-		if i+1 < len(rows) && rows[i+1].Sandbox == r.Sandbox {
-			continue // a larger one follows, and is enough for this one
+		if most[r.Sandbox] != i {
+			continue
+		}
+		if len(r.Patches) == 0 {
+			a.line("")
+			a.line("# %s: its memory cannot be told from the default class's, so there is no patch", r.Sandbox)
 		}
 		for _, p := range r.Patches {
 			a.line("")
@@ -182,12 +246,10 @@ func (a *app) printOverheads(rows []overhead.Row) {
 				a.line("%s", strings.TrimRight(line, "\n"))
 			}
 		}
-		if r.Size > 0 {
+		if r.PageTables > 0 {
 			a.line("# podFixed.memory has %s of page tables for a guest that has touched all its memory.", param.FormatSize(r.PageTables))
 		}
 	}
-	a.line("")
-	a.line("The CPU is an idle sandbox's. Under load its helpers take more: run your own workload, and see the CPU by role in the report.")
 }
 
 func mib(v float64) string   { return strconv.FormatFloat(v/(1<<20), 'f', 1, 64) }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"tare/analyse/overhead"
+	"tare/cluster"
+	"tare/cluster/pod"
 	"tare/record"
 )
 
@@ -27,9 +29,40 @@ func TestMeasureStudy(t *testing.T) {
 	if _, err := parsed(gvisor.study(cat), cat); err != nil {
 		t.Errorf("without a machine: %v", err)
 	}
+	pods := measureFlags{on: onCluster, in: []string{"gvisor", "kata"}, sizes: f.sizes, repeat: 3}
+	nodes := offeredIn((&cluster.Brief{Classes: []pod.Class{{Name: "process"}, {Name: "gvisor", Class: "gvisor", Handler: "runsc"}, {Name: "kata", Class: "kata", Handler: "kata"}}}).Kinds())
+	if st, err = parsed(pods.study(nodes), nodes); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(st.Strata); n != 2 { // each limit has its own baseline
+		t.Errorf("%d strata: %+v", n, st.Strata)
+	}
 	f.sizes = []int{16}
 	if _, err := parsed(f.study(cat), cat); err == nil || !strings.Contains(err.Error(), "192") {
 		t.Errorf("a machine of 16 MiB: %v", err)
+	}
+}
+
+// TestPrintPods: patches are those of the limit with the largest overhead.
+func TestPrintPods(t *testing.T) {
+	var out strings.Builder
+	row := func(limit int64, memory int, patch string) overhead.Row {
+		return overhead.Row{
+			Sandbox: "gvisor", Class: "gvisor", Family: record.FamilyGVisor, Limit: limit << 20, HostMemory: overhead.Figure{Value: 1 << 20, N: 3},
+			Reserve: overhead.Reserve{PodMemoryMiB: memory}, Patches: []overhead.Patch{{File: "f", Text: patch}},
+		}
+	}
+	newApp(&out, io.Discard).printOverheads([]overhead.Row{row(256, 24, "first\n"), row(512, 26, "second\n"), row(1024, 24, "third\n")})
+	got := out.String()
+	for _, want := range []string{"memory limit", "gvisor   256MiB  ", "gvisor   1GiB  ", "pod's cgroup on its node", "# gvisor: f\nsecond\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for _, no := range []string{"first", "third", "page tables"} {
+		if strings.Contains(got, no) {
+			t.Errorf("%q in\n%s", no, got)
+		}
 	}
 }
 
