@@ -47,7 +47,7 @@ func (a *app) sizeVerb() *cobra.Command {
 	fl.StringVar(&f.vcpus, "default-vcpus", strconv.Itoa(sizing.DefaultVCPUs), "vCPUs at boot; all, or -1, for as many as --host-cpus")
 	fl.IntVar(&f.memory, "default-memory", sizing.DefaultMemoryMiB, "memory at boot in MiB")
 	fl.IntVar(&f.hostCPUs, "host-cpus", 0, "processors of the host, which limit the vCPUs (default: no limit)")
-	fl.StringVar(&f.flavour, "runtime", string(sizing.Go), "Kata's runtime: go, or rs (runtime-rs, the default since Kata 4); without the flag, the one that a manifest's runtimeClassName names")
+	fl.StringVar(&f.flavour, "runtime", string(sizing.Go), "Kata's runtime: go, or rs (runtime-rs, which kata-deploy installs by default since Kata 4); without the flag, the one that a manifest's runtimeClassName names")
 	fl.Float64Var(&f.overVCPUs, "overhead-vcpus", sizing.DefaultOverheadVCPUs, "with --runtime rs: vCPUs in addition to a CPU limit")
 	fl.IntVar(&f.overMemory, "overhead-memory", sizing.DefaultOverheadMiB, "with --runtime rs: MiB in addition to a memory limit")
 	fl.BoolVar(&f.json, "json", false, "print JSON")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,8 +253,13 @@ func (a *app) printPatches(rows []overhead.Row) {
 	}
 }
 
-func mib(v float64) string   { return strconv.FormatFloat(v/(1<<20), 'f', 1, 64) }
-func milli(v float64) string { return strconv.FormatFloat(v*1000, 'f', 1, 64) }
+func mib(v float64) string   { return tenths(v / (1 << 20)) }
+func milli(v float64) string { return tenths(v * 1000) }
+
+// tenths prints no minus before a zero.
+func tenths(v float64) string {
+	return strconv.FormatFloat(math.Round(v*10)/10+0, 'f', 1, 64)
+}
 
 // interval is a figure as the table has it; nil is none.
 func interval(f *overhead.Figure, as func(float64) string) string {
