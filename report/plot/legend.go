@@ -34,6 +34,9 @@ const thumb = vg.Length(15)
 func (s *sheet) legend() legend {
 	var l legend
 	f := s.f
+	if f.Kind == Starts {
+		return s.startKeys()
+	}
 	heat := f.Kind == Heat || f.Kind == CauseMap
 	if f.Colour.used() && !heat {
 		g := group{title: f.Colour.Factor}

@@ -80,7 +80,7 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 			return nil, nil, err
 		}
 	default:
-		figs = slices.Concat(figs, b.curves(), b.grids(items), b.chosen(items))
+		figs = slices.Concat(figs, b.curves(), b.grids(items), b.chosen(items), b.starts())
 	}
 	figs = slices.DeleteFunc(figs, func(f Figure) bool { return len(f.Marks) == 0 })
 	switch {

@@ -64,7 +64,7 @@ func newSheet(f *Figure, st Style, fonts text.Handler) *sheet {
 			}
 		}
 	}
-	if f.Kind != Heat && f.Kind != CauseMap && f.Kind != Grid {
+	if f.Kind != Heat && f.Kind != CauseMap && f.Kind != Grid && f.Kind != Starts {
 		s.y = newScale(f, st.Points)
 	}
 	return s
@@ -87,6 +87,8 @@ func (s *sheet) size() (w, h vg.Length) {
 	case Grid:
 		rows, columns := s.f.shape()
 		w, h = max(w, 2*margin+vg.Length(columns)*panelWidth), max(h, 90+vg.Length(rows)*panelHeight)
+	case Starts:
+		h = max(h, 130+nx*startRow)
 	case Line:
 	}
 	w, h = min(w, longestSide), min(h, longestSide)
@@ -146,6 +148,8 @@ func (s *sheet) draw(c draw.Canvas) {
 		s.heat()
 	case Grid:
 		s.grid()
+	case Starts:
+		s.starts()
 	case Line:
 		s.axes(true)
 		s.lines()

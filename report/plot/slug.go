@@ -33,6 +33,8 @@ func name(figs []Figure, varies func(factor string) bool) {
 			}
 		case f.Kind == Grid:
 			parts[0] = "grid"
+		case f.Kind == Starts:
+			parts[0] = "starts"
 		case f.Workload == "" || f.overview():
 			parts[0] = "all"
 		}

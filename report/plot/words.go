@@ -30,6 +30,10 @@ func (b *builder) describe(f *Figure) {
 		b.describeGrid(f)
 		return
 	}
+	if f.Kind == Starts {
+		b.describeStarts(f)
+		return
+	}
 	var by []string
 	for _, a := range []*Axis{&f.X, &f.Colour, &f.Hatch} {
 		if a.used() && a.Factor != factorWhat {
@@ -233,7 +237,7 @@ func hosts(hs []record.Host) []string {
 const mostSpoken = 40
 
 func alt(f *Figure) string {
-	kind := map[Graph]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map", Grid: "Grid of line graphs"}[f.Kind]
+	kind := map[Graph]string{Bar: "Bar graph", Line: "Line graph", Heat: "Heat map", Dot: "Dot graph", CauseMap: "Cause map", Grid: "Grid of line graphs", Starts: "Bars of steps"}[f.Kind]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. %s.", kind, f.Title)
 	if f.Subtitle != "" {

@@ -22,8 +22,8 @@
   const seconds = (ns) => Tare.value(ns / 1e9, "s");
   const all = () => Tare.data.res.boots || [];
 
-  // names are those of all steps, in the order in which they first come.
-  const names = () => [...new Set(all().flatMap((b) => b.phases.map((p) => p.name)))];
+  // names are those of the steps that take time, in the order in which they first come: few enough for a colour each.
+  const names = () => [...new Set(all().flatMap((b) => b.phases.filter((p) => p.median > 0).map((p) => p.name)))];
   const colour = (step) => {
     if (step === none) return Tare.css("--line");
     const at = names().indexOf(step),
@@ -83,7 +83,7 @@
       renderItem: (q, api) => {
         const [x1, mid] = api.coord([api.value(0), api.value(2)]),
           x2 = api.coord([api.value(1), api.value(2)])[0];
-        return { type: "path", z2: 1, shape: { pathData: path(x1, x2, mid) }, style: { stroke: stroke(items[q.dataIndex]), lineWidth: 1.2, fill: "none" } };
+        return { type: "path", z2: 1, shape: { pathData: path(x1, x2, mid, items[q.dataIndex]) }, style: { stroke: stroke(items[q.dataIndex]), lineWidth: 1.2, fill: "none" } };
       },
     });
     const whisker = (x1, x2, y) => `M${x1} ${y - 3}V${y + 3}M${x1} ${y}H${x2}M${x2} ${y - 3}V${y + 3}`;
@@ -93,6 +93,7 @@
     });
     const seen = (ns) => (ns * (width - left)) / end > 16; // nanoseconds that are wide enough
     const steps = placed.filter((x) => x.p.hi > 0 && (seen(x.p.median) || seen(x.p.hi - x.p.lo))).map((x) => ({ ...x, from: x.begin + x.p.lo, to: x.begin + x.p.hi }));
+    laid(steps, (3 * end) / (width - left));
     const polled = placed.filter((x) => x.p.poll > 0 && x.p.median > 0).map((x) => ({ ...x, from: x.begin, to: x.begin + Math.min(x.p.poll, x.p.median) }));
     const lines = [
       drawn(
@@ -103,7 +104,7 @@
       drawn(
         steps,
         (x) => colour(x.p.name),
-        (x1, x2, mid) => whisker(x1, x2, mid - half - 5),
+        (x1, x2, mid, x) => whisker(x1, x2, mid - half - 4 - 5 * x.lane),
       ),
       drawn(
         polled,
@@ -129,6 +130,18 @@
         series: [...series, ...lines, { type: "line", data: [], silent: true, markLine: Tare.rules("xAxis", ticks) }],
       },
     };
+  };
+
+  // laid gives the whiskers of a row two lanes, so that neighbours do not lie on each other.
+  const laid = (steps, gap) => {
+    let row = -1,
+      ends = [];
+    for (const x of steps) {
+      if (x.row !== row) ends = [];
+      row = x.row;
+      x.lane = ends.length && x.from < ends[0] + gap ? 1 : 0;
+      ends[x.lane] = x.to;
+    }
   };
 
   // slanted are lines at 45 degrees within a box, which leave room for a figure in its middle.
