@@ -265,6 +265,12 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if b.Storage, err = s.storage(limited); err != nil {
 		return nil, err
 	}
+	if b.API, err = needsAPI(r, s.Workloads); err != nil {
+		return nil, err
+	}
+	if !c.made.shared {
+		b.UID = string(c.made.uid)
+	}
 	if s.Observe {
 		b.Observers = rand.Text()
 	}

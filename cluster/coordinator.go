@@ -35,6 +35,8 @@ type Brief struct {
 	Classes       []pod.Class
 	KubeVirt      *kubevirt.Cluster // nil: there is none
 	VMs           bool              // the study defines some
+	API           bool              // a role of the study uses the cluster's API
+	UID           string            // of the namespace; "": studies share it
 	Nodes         []record.Node
 	Pods          map[string]int // that each of them takes (allocatable)
 	Tolerations   []corev1.Toleration
@@ -239,7 +241,7 @@ func (*insideSite) About() site.About { return site.About{} }
 func (s *insideSite) study() *pod.Study {
 	yes := true
 	return &pod.Study{
-		ID: s.brief.ID, Namespace: s.brief.Namespace, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images), Storage: s.brief.Storage,
+		ID: s.brief.ID, Namespace: s.brief.Namespace, UID: s.brief.UID, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images), Storage: s.brief.Storage,
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
 		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes,
 		Owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
@@ -272,7 +274,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 		}
 	}
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill}
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, s.brief.UID == ""}
 	return &insideSession{fill: fill, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}

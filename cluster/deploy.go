@@ -17,11 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/site"
 	"tare/site/claim"
+	"tare/trial"
+	"tare/workload"
 )
 
 // deployment is what a connection makes on a cluster: in a namespace of its own or, with shared, in one
@@ -30,9 +34,10 @@ type deployment struct {
 	api           *kube.Client
 	id, namespace string
 	shared        bool
-	nodes         []string // that it measures on
-	hosts         []string // networks (CIDR) that pods on the nodes' own network are seen from; nil: the study has none
-	made          []string // namespaces
+	nodes         []string  // that it measures on
+	hosts         []string  // networks (CIDR) that pods on the nodes' own network are seen from; nil: the study has none
+	made          []string  // namespaces
+	uid           types.UID // of its own namespace
 }
 
 // Names of what a study has on a cluster. A namespace may have several studies.
@@ -119,7 +124,7 @@ func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Obj
 	for _, r := range b.rules() {
 		rules = append(rules, r.PolicyRule)
 	}
-	return []kube.Object{
+	out := []kube.Object{
 		d.policy(),
 		&corev1.Secret{ObjectMeta: d.meta(name), Data: given},
 		&corev1.Secret{ObjectMeta: d.meta(agentSecret(d.id)), Data: agent},
@@ -127,8 +132,42 @@ func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Obj
 		&rbacv1.RoleBinding{ObjectMeta: d.meta(name),
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}},
-		elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b),
 	}
+	if b.API && !d.shared {
+		out = append(out, d.load()...)
+	}
+	return append(out, elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b))
+}
+
+// load is the identity of roles that use the cluster's API, and its rights. The study's namespace owns what is of the whole
+// cluster, so it goes with the namespace, whoever deletes that.
+func (d *deployment) load() []kube.Object {
+	name := pod.LoadAccount(d.id)
+	meta := d.meta(name)
+	meta.Namespace = ""
+	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: d.namespace, UID: d.uid}}
+	var rules []rbacv1.PolicyRule
+	for _, r := range LoadRules() {
+		rules = append(rules, r.PolicyRule)
+	}
+	return []kube.Object{
+		&corev1.ServiceAccount{ObjectMeta: d.meta(name)},
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta,
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: d.namespace}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}},
+	}
+}
+
+// needsAPI reports whether a role of a study uses the cluster's API.
+func needsAPI(r site.Request, loads map[string]workload.Workload) (bool, error) {
+	uses, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: loads}).Wanted(func(role workload.Role) []string {
+		if !role.API {
+			return nil
+		}
+		return []string{role.Name}
+	})
+	return len(uses) > 0, err
 }
 
 // elsewhere has a pod run on a node that the study does not measure, if there is one.
@@ -234,8 +273,12 @@ func (d *deployment) labelled(name, level string) *corev1.Namespace {
 
 // makeNamespace makes a namespace whose pods meet a level of the Pod Security Standards.
 func (d *deployment) makeNamespace(ctx context.Context, name, level string) error {
-	if err := d.api.Create(ctx, d.labelled(name, level)); err != nil {
+	ns := d.labelled(name, level)
+	if err := d.api.Create(ctx, ns); err != nil {
 		return fmt.Errorf("cannot create the namespace %s: %w", name, explained(err, d.existing()))
+	}
+	if name == d.namespace {
+		d.uid = ns.UID
 	}
 	d.made = append(d.made, name)
 	return nil

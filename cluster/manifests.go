@@ -32,6 +32,7 @@ const (
 	someNode      = "NODE"
 	otherNode     = "OTHER-NODE"
 	someAddress   = "COORDINATOR"
+	someUID       = "00000000-0000-0000-0000-000000000000"
 	someImage     = "IMAGE"
 	someHostsCIDR = "192.0.2.1/32" // RFC 5737: of no host
 )
@@ -91,6 +92,10 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 	d := deployment{api: s.api, nodes: on.names(), hosts: on.hosts}
 	d.name(id, s.Namespace)
 	b := Brief{ID: id, Namespace: d.namespace, Image: cmp.Or(s.Image, someImage), Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Observers: notSecret, VMs: needsVMs(r.Study)}
+	if b.API, err = needsAPI(r, loads); err != nil {
+		return nil, nil, err
+	}
+	d.uid = someUID
 	var out []Manifest
 	add := func(about string, objects ...kube.Object) {
 		for _, o := range objects {
@@ -115,7 +120,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 	add("what the coordinator needs", objects[:len(objects)-1]...)
 	add("the coordinator, which starts the pods below", objects[len(objects)-1])
 	pods, skips, err := s.pods(r, loads, &pod.Study{
-		ID: id, Namespace: d.namespace, Image: b.Image, Coordinator: net.JoinHostPort(someAddress, fmt.Sprint(port)), Secret: agentSecret(id),
+		ID: id, Namespace: d.namespace, UID: someUID, Image: b.Image, Coordinator: net.JoinHostPort(someAddress, fmt.Sprint(port)), Secret: agentSecret(id),
 		Tolerations: on.tolerations, Machines: on.nodes,
 	})
 	if err != nil {
@@ -146,7 +151,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		return nil, nil, err
 	}
 	st.Images = ofPods(images)
-	on := place{images: images, at: st.Machines}
+	on := place{images: images, at: st.Machines, shared: s.Namespace != ""}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Peer: on.peer}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {

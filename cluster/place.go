@@ -29,6 +29,7 @@ type place struct {
 	claims *claims
 	at     []record.Node // of the study, by name
 	fill   *fillers
+	shared bool // the study has no namespace of its own
 }
 
 // peer is the other node of a pair, by trial.Maker.
@@ -63,6 +64,8 @@ func (p place) Check(d trial.Demand) error {
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.Addresses > 0:
 		return errors.New("neighbours: a pod has one address; write neighbours: 0, or measure on a host (without --on k8s)")
+	case d.API && p.shared:
+		return errors.New("a program that uses the cluster's API creates namespaces, which a study in an existing namespace may not; leave -n out")
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
 	}

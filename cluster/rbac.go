@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,7 +14,9 @@ func Roles(namespace string, t Tier) (string, error) {
 	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
 		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
 	}
-	t.Own = namespace == ""
+	if t.Own = namespace == ""; t.Objects && !t.Own {
+		return "", errors.New("--objects and -n: the workload objects creates namespaces of its own, so its studies cannot share one; leave -n out")
+	}
 	return roles(namespace, t), nil
 }
 
@@ -30,6 +33,9 @@ func roles(namespace string, t Tier) string {
 	if t.VMs {
 		name, level, with = name+"-vms", "must be baseline or privileged", append(with, "virtual machines of KubeVirt")
 	}
+	if t.Objects {
+		name, with = name+"-objects", append(with, "loads on objects (workload objects)")
+	}
 	if t.Observe {
 		name, level, with = name+"-observe", "must be privileged", append(with, "observers on the nodes (--observe)")
 	}
@@ -40,7 +46,11 @@ func roles(namespace string, t Tier) string {
 	all := UserRules(t)
 	var b strings.Builder
 	if t.Own {
-		fmt.Fprintf(&b, "# %s, each in a namespace that it creates. The names are not known in\n# advance, so the rights cover all namespaces. For one namespace only: tare rbac -n NAMESPACE\n", tier)
+		one := " For one namespace only: tare rbac -n NAMESPACE"
+		if t.Objects {
+			one = " They include rights on the objects of others:\n# give them on a cluster for tests."
+		}
+		fmt.Fprintf(&b, "# %s, each in a namespace that it creates. The names are not known in\n# advance, so the rights cover all namespaces.%s\n", tier, one)
 		fmt.Fprintf(&b, "# Grant it: kubectl create clusterrolebinding %s --clusterrole=%s --user=USER\n", name, name)
 		write(&b, "ClusterRole", name, "", all)
 		return b.String()
@@ -76,6 +86,10 @@ func write(b *strings.Builder, kind, name, namespace string, rules []Rule) {
 		only := ""
 		if r.Only != "" {
 			only = r.Only + " only: "
+		}
+		if len(r.NonResourceURLs) > 0 {
+			fmt.Fprintf(b, "  # %s%s\n  - nonResourceURLs: [%s]\n    verbs: [%s]\n", only, r.Why, strings.Join(r.NonResourceURLs, ", "), strings.Join(r.Verbs, ", "))
+			continue
 		}
 		fmt.Fprintf(b, "  # %s%s\n  - apiGroups: [%s]\n    resources: [%s]\n    verbs: [%s]\n", only, r.Why, quoted(r.APIGroups), strings.Join(r.Resources, ", "), strings.Join(r.Verbs, ", "))
 		if len(r.ResourceNames) > 0 {

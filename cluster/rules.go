@@ -32,11 +32,25 @@ func CoordinatorRules() []Rule {
 	}
 }
 
+// LoadRules are the rights of roles that use the cluster's API: of the load on objects, in namespaces that it creates.
+func LoadRules() []Rule {
+	metrics := whole(Rule{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}, Why: "read the API server's own metrics; without it, studies do not say what bound it"})
+	return []Rule{
+		whole(rule("create the namespaces of the objects, and delete them", "", []string{"namespaces"}, "create", "get", "delete")),
+		whole(rule("wait until a namespace takes pods", "", []string{"serviceaccounts"}, "get")),
+		whole(rule("create objects, and delete some to replace them", "", []string{"pods", "configmaps", "secrets", "services"}, "create", "delete")),
+		whole(rule("see when pods run", "", []string{"pods"}, "watch")),
+		whole(rule("create deployments, and delete some to replace them", "apps", []string{"deployments"}, "create", "delete")),
+		metrics,
+	}
+}
+
 // Tier is what a user runs on a cluster.
 type Tier struct {
 	Own     bool // each study gets its own namespace; otherwise studies share an existing one
 	Observe bool // also observers on the nodes
 	VMs     bool // also virtual machines of KubeVirt
+	Objects bool // also the load on objects, which needs Own
 }
 
 // UserRules are the rights of a user who runs studies of a tier.
@@ -54,6 +68,13 @@ func UserRules(t Tier) []Rule {
 			"security.openshift.io", []string{"securitycontextconstraints"}, "use"))
 		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
 		out = append(out, privileged)
+	}
+	if t.Objects && t.Own {
+		out = append(out, whole(rule("give the load on objects its rights, which the study's namespace takes along at its end", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
+		for _, r := range LoadRules() {
+			r.Why += "; only the load on objects does this"
+			out = append(out, r)
+		}
 	}
 	if t.Own {
 		out = append(out,

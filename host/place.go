@@ -103,6 +103,9 @@ func (p *Place) Check(d trial.Demand) error {
 			return fmt.Errorf("cpus %s: this host has the processors 0-%d", d.CPUs, last)
 		}
 	}
+	if d.API {
+		return errors.New("only a cluster has an API server; run it with --on k8s")
+	}
 	if d.Fill > 0 {
 		return errors.New("node-fill: a host does not say how many sandboxes it takes; write node-fill: 0, or measure on a cluster (--on k8s)")
 	}

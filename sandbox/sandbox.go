@@ -210,6 +210,7 @@ type Want struct {
 	Writable    bool              // the root file system can be written to
 	Networked   bool              // the sandbox has an address that others reach
 	Addresses   int               // more addresses that the sandbox is to have beside it, if it is networked
+	API         bool              // its program may use the cluster's API
 	Volumes     []volume.Volume   // the role's, shared by all its sandboxes
 	CPULimit    float64           // cores
 	MemoryLimit int64             // bytes

@@ -166,7 +166,7 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 		w.Options = t.res.Options
 	}
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
-		w.Writable, w.Networked, w.Addresses = role.Writable, networked(t.ends(), role), role.Addresses
+		w.Writable, w.Networked, w.Addresses, w.API = role.Writable, networked(t.ends(), role), role.Addresses, role.API
 	}
 	return kind, w
 }

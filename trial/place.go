@@ -81,8 +81,9 @@ type Demand struct {
 	Volumes   []volume.Volume
 	CPUs      string // processors to pin to, such as 0-1; "" for any
 	Link      sandbox.Link
-	Addresses int // that a role is to have beside its own
-	Fill      int // percent of what a node takes that idle sandboxes are to take
+	Addresses int  // that a role is to have beside its own
+	API       bool // a role's program uses the cluster's API
+	Fill      int  // percent of what a node takes that idle sandboxes are to take
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
 	Beside   int // of that: sandboxes that start at once there

@@ -61,7 +61,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: boxesOf(&res, ends) - 1}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: boxesOf(&res, ends) - 1, API: slices.ContainsFunc(roles, func(r workload.Role) bool { return r.API })}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -107,7 +107,7 @@ func volumesOf(roles []workload.Role) (out []volume.Volume) {
 
 // roleNot says what a role misses.
 func (c *checker) roleNot(r *workload.Role, kind string) string {
-	d := Demand{Addresses: r.Addresses, Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Volumes: r.Volumes}
+	d := Demand{Addresses: r.Addresses, API: r.API, Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Volumes: r.Volumes}
 	if r.Image == "" {
 		d.Tools = r.Needs
 	}

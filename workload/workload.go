@@ -162,6 +162,9 @@ type Role struct {
 	// Addresses asks for so many addresses beside the role's own. "{server/more}" in a word of another role becomes the
 	// range that has those of the server. A sandbox with a kernel of its own cannot have them.
 	Addresses int
+	// API lets the role's program use the API of the cluster that it runs in (cluster/pod, EnvStudy). Other places
+	// do not have one. It is for Exec.
+	API bool
 }
 
 // LaunchLine is one line of JSON: one launched sandbox. Times in seconds from

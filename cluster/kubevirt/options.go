@@ -93,6 +93,9 @@ func noEffect(setting, why string) error {
 
 // CheckHere implements sandbox.Chooser.
 func (k *Machines) CheckHere(_ context.Context, spec sandbox.Spec) error {
+	if spec.API {
+		return errors.New("programs in a virtual machine have no token for the cluster's API; measure this workload in pods")
+	}
 	v, err := param.Fill(k.Params(), spec.Options)
 	if err != nil {
 		return err //nolint:wrapcheck // param says which one

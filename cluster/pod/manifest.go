@@ -37,6 +37,17 @@ const (
 	EnvAddress     = "TARE_POD_ADDRESS"
 )
 
+// Variables of a role that uses the cluster's API.
+const (
+	EnvStudy     = "TARE_STUDY"         // the study's id
+	EnvImage     = "TARE_IMAGE"         // of tare
+	EnvSpace     = "TARE_NAMESPACE"     // the study's namespace
+	EnvNamespace = "TARE_NAMESPACE_UID" // its UID: what such a role makes belongs to it, and goes with it
+)
+
+// LoadAccount is the name of the service account of such roles, of its ClusterRole and its ClusterRoleBinding.
+func LoadAccount(study string) string { return "tare-" + study + "-load" }
+
 // IdentityDir is where pods mount the Secret with the study's certificates.
 const IdentityDir = "/run/tare"
 
@@ -46,6 +57,7 @@ const Ends = 2 * time.Hour
 // Study is what the pods of a study have in common.
 type Study struct {
 	ID, Namespace string
+	UID           string // of the namespace; "" if studies share it
 	Image         string // of tare, with its tools
 	Coordinator   string // host:port
 	Secret        string // with the agents' identity
@@ -104,6 +116,12 @@ func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "pod"}
 	c.Env = []corev1.EnvVar{{Name: EnvCoordinator, Value: s.Coordinator}, {Name: EnvName, Value: want.Name}, {Name: EnvToken, Value: token}, own()}
+	if want.API {
+		yes := true
+		p.Spec.ServiceAccountName, p.Spec.AutomountServiceAccountToken = LoadAccount(s.ID), &yes
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvStudy, Value: s.ID}, corev1.EnvVar{Name: EnvImage, Value: s.Image},
+			corev1.EnvVar{Name: EnvSpace, Value: s.Namespace}, corev1.EnvVar{Name: EnvNamespace, Value: s.UID})
+	}
 	c.Resources = k.resources(want)
 	if want.Image != "" {
 		s.Images[want.Image].into(p, s.Image)
