@@ -10,6 +10,7 @@ import (
 
 	"tare/agent"
 	"tare/agent/guest"
+	"tare/cluster/objects"
 	"tare/cluster/pod"
 	collectall "tare/collect/all"
 	"tare/collect/remote"
@@ -37,7 +38,7 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	name, rest := args[0], args[1:]
 	programs := map[string]func(args []string, stdout, stderr io.Writer) int{
 		"net": netload.Main, "http": httpload.Main, "syscall": syscalls.Main, "noop": noop.Main, "iperf": iperf.Main, "fio": fio.Main,
-		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main, "ingress": ingress.Main, "registry": registry.Main,
+		"redis": redis.Main, "timed": timed.Main, "checkpoint": checkpoint.Main, "fault": fault.Main, "files": files.Main, "ingress": ingress.Main, "registry": registry.Main, "objects": objects.Main,
 	}
 	if program := programs[name]; program != nil {
 		return program(rest, stdout, stderr)

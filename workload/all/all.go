@@ -20,6 +20,7 @@ import (
 	"tare/workload/iperf"
 	netload "tare/workload/net"
 	"tare/workload/noop"
+	"tare/workload/objects"
 	"tare/workload/redis"
 	"tare/workload/registry"
 	"tare/workload/startup"
@@ -48,6 +49,7 @@ func Workloads() []workload.Workload {
 		httpload.Nginx(),
 		ingress.New(),
 		registry.New(),
+		objects.New(),
 		command.New(),
 		command.NewService(),
 		startup.New(),

@@ -1,0 +1,202 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"tare/cluster/kube"
+	"tare/workload/objects"
+)
+
+// api is the API server, as a load sees it. It is safe for concurrent use.
+type api struct {
+	http  *http.Client
+	base  string
+	limit flowcontrol.RateLimiter // nil: there is none
+
+	mu      sync.Mutex
+	tally   map[verb]*figures
+	limited time.Duration // that the limit held requests back, summed over them
+}
+
+// verb is what a request does, to what.
+type verb struct{ name, resource string }
+
+// figures are those of a verb since they were last taken.
+type figures struct {
+	latency, server          *hdrhistogram.Histogram
+	count, failed, throttled int64
+}
+
+func newAPI(c *kube.Client, qps float64) (*api, error) {
+	plain, base, err := c.Bare()
+	if err != nil {
+		return nil, err
+	}
+	a := &api{http: plain, base: strings.TrimSuffix(base, "/"), tally: map[verb]*figures{}}
+	if qps > 0 {
+		a.limit = flowcontrol.NewTokenBucketRateLimiter(float32(qps), int(max(1, 2*qps)))
+	}
+	return a, nil
+}
+
+// refusal is an answer that says that a request did not work.
+type refusal struct {
+	code    int
+	reason  string
+	message string
+}
+
+func (r *refusal) Error() string {
+	if r.message != "" {
+		return r.message
+	}
+	return fmt.Sprintf("status %d", r.code)
+}
+
+// isCode reports whether an error is an answer with this status.
+func isCode(err error, code int) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.code == code
+}
+
+// passes reports whether an error may go away: the server has too much to do, restarts, or is not reached.
+func passes(err error) bool {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return err != nil
+	}
+	return r.code == http.StatusTooManyRequests || r.code >= http.StatusInternalServerError
+}
+
+// maxStatus bounds the answer of a refusal, in bytes.
+const maxStatus = 16 << 10
+
+// send sends one request. The answer's body is read whole, and thrown away.
+func (a *api) send(ctx context.Context, method, path string, body []byte) error {
+	resp, err := a.open(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}
+
+// open sends a request whose answer the caller reads.
+func (a *api) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus)) // what there is of it
+	_ = resp.Body.Close()
+	r := &refusal{code: resp.StatusCode}
+	var status struct {
+		Message string `json:"message"`
+		Reason  string `json:"reason"`
+	}
+	if json.Unmarshal(text, &status) == nil {
+		r.message, r.reason = status.Message, status.Reason
+	}
+	return nil, r
+}
+
+// again is the pause before a request is sent again that may work then.
+const again = 250 * time.Millisecond
+
+// do sends a request that was due at a moment, until it works, fails for good or ctx ends. It returns how long the requests
+// took, without what the limit held back and the pauses. The time of the last one is the server's.
+func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string, body []byte) (busy time.Duration, err error) {
+	for tried := false; ; tried = true {
+		if a.limit != nil {
+			from := time.Now()
+			if err := a.limit.Wait(ctx); err != nil {
+				return busy, err
+			}
+			a.hold(time.Since(from))
+		}
+		sent := time.Now()
+		err = a.send(ctx, method, path, body)
+		now := time.Now()
+		busy += now.Sub(sent)
+		if tried && (isCode(err, http.StatusConflict) || isCode(err, http.StatusNotFound)) {
+			err = nil // an earlier try has arrived
+		}
+		a.note(v, err, now.Sub(due), now.Sub(sent))
+		if err == nil || !passes(err) || ctx.Err() != nil {
+			return busy, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return busy, err
+		}
+	}
+}
+
+func (a *api) hold(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limited += d
+}
+
+// note counts an answer.
+func (a *api) note(v verb, err error, latency, server time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.tally[v]
+	if f == nil {
+		f = &figures{latency: objects.NewHistogram(), server: objects.NewHistogram()}
+		a.tally[v] = f
+	}
+	switch {
+	case err == nil:
+		f.count++
+		objects.Note(f.latency, latency)
+		objects.Note(f.server, server)
+	case isCode(err, http.StatusTooManyRequests):
+		f.throttled++
+	default:
+		f.failed++
+	}
+}
+
+// take returns the figures since it was last called, and the time that the limit held requests back.
+func (a *api) take() (calls []objects.Call, limited time.Duration, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for v, f := range a.tally {
+		c := objects.Call{Verb: v.name, Resource: v.resource, Count: f.count, Errors: f.failed, Throttled: f.throttled}
+		if c.Latency, err = objects.Encode(f.latency); err != nil {
+			return nil, 0, err
+		}
+		if c.Server, err = objects.Encode(f.server); err != nil {
+			return nil, 0, err
+		}
+		calls = append(calls, c)
+	}
+	limited = a.limited
+	a.tally, a.limited = map[verb]*figures{}, 0
+	return calls, limited, nil
+}

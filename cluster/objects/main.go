@@ -1,0 +1,92 @@
+// Package objects is the load generator of the workload objects, `tare internal objects`: it creates objects on the API
+// server of the cluster in whose pod it runs.
+//
+// The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
+// (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
+// limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), and
+// the API server's own metrics are read at each step (metrics.go); 4. each step is printed as a line of JSON
+// (workload/objects); 5. the namespaces are deleted, whatever happened.
+package objects
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"tare/cluster/kube"
+	"tare/cluster/pod"
+	"tare/workload/inside"
+	"tare/workload/objects"
+)
+
+// options are the flags.
+type options struct {
+	kind       string
+	count      int
+	steps      int
+	namespaces int
+	rate       float64
+	workers    int
+	churn      float64
+	nodes      string
+	class      string
+	qps        float64
+	timeout    time.Duration
+
+	study, image string
+	owner, space string
+}
+
+// Main is the program. It returns the exit code: 0, 1 for a failed run, 2 for wrong arguments.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return inside.Exit(stderr, "objects", run(ctx, args, stdout, stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o := options{study: os.Getenv(pod.EnvStudy), image: os.Getenv(pod.EnvImage), owner: os.Getenv(pod.EnvNamespace), space: os.Getenv(pod.EnvSpace)}
+	fs := flag.NewFlagSet("tare internal objects", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret or service")
+	fs.IntVar(&o.count, "count", 60, "objects after the last step")
+	fs.IntVar(&o.steps, "steps", 3, "steps")
+	fs.IntVar(&o.namespaces, "namespaces", 1, "namespaces")
+	fs.Float64Var(&o.rate, "rate", 0, "objects a second; 0: a closed loop")
+	fs.IntVar(&o.workers, "workers", 8, "requests at once")
+	fs.Float64Var(&o.churn, "churn", 0, "percent that is deleted and created again")
+	fs.StringVar(&o.nodes, "nodes", objects.Untainted, "untainted, simulated or any")
+	fs.StringVar(&o.class, "class", "", "RuntimeClass of pods")
+	fs.Float64Var(&o.qps, "qps", 0, "requests a second, at most; 0: no limit")
+	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a step")
+	kubeconfig := fs.String("kubeconfig", "", "a `file`, outside of a pod")
+	if err := inside.Parse(fs, args); err != nil {
+		return err
+	}
+	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.timeout <= 0 {
+		return fmt.Errorf("%w: --count, --steps, --namespaces, --workers and --timeout must be over 0, and no more --steps than --count", inside.ErrUsage)
+	}
+	if o.study == "" || objects.HasPods(o.kind) && o.image == "" {
+		return fmt.Errorf("%w: %s or %s is not set: tare sets them in the pod of a study", inside.ErrUsage, pod.EnvStudy, pod.EnvImage)
+	}
+	var client *kube.Client
+	var err error
+	if *kubeconfig != "" {
+		client, err = kube.FromKubeconfig(kube.Where{Kubeconfig: *kubeconfig})
+	} else {
+		client, err = kube.Inside(o.space, 0)
+	}
+	if err != nil {
+		return err
+	}
+	api, err := newAPI(client, o.qps)
+	if err != nil {
+		return err
+	}
+	return newLoad(o, api, func(l objects.Line) error { return inside.Print(stdout, l) }).run(ctx)
+}

@@ -1,0 +1,96 @@
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"tare/cluster/pod"
+	"tare/workload/objects"
+)
+
+// Labels of what the load makes, beside the study's.
+const (
+	labelLoad   = "tare/load"   // all objects of one load
+	labelObject = "tare/object" // of pods: the object that they belong to
+)
+
+// placeholder stands in a manifest for the object's name.
+const placeholder = "tare-object-name"
+
+// maker writes the objects of a kind.
+type maker struct {
+	kind     string
+	resource string // in paths
+	group    string // path of the API's group
+	text     []byte // of the object, with the placeholder
+}
+
+// fields is a part of an object.
+type fields = map[string]any
+
+func newMaker(o *options, load string) (*maker, error) {
+	m := &maker{kind: o.kind, resource: o.kind + "s", group: "/api/v1"}
+	labels := fields{pod.LabelManaged: pod.Managed, pod.LabelStudy: o.study, labelLoad: load, labelObject: placeholder}
+	obj := fields{"apiVersion": "v1", "metadata": fields{"name": placeholder, "labels": labels}}
+	switch o.kind {
+	case objects.Pod:
+		obj["kind"], obj["spec"] = "Pod", podSpec(o)
+	case objects.Deployment:
+		m.group = "/apis/apps/v1"
+		obj["kind"], obj["apiVersion"] = "Deployment", "apps/v1"
+		obj["spec"] = fields{
+			"replicas": 1, "selector": fields{"matchLabels": fields{labelLoad: load, labelObject: placeholder}},
+			"template": fields{"metadata": fields{"labels": labels}, "spec": podSpec(o)},
+		}
+	case objects.ConfigMap:
+		obj["kind"], obj["data"] = "ConfigMap", fields{"text": string(bytes.Repeat([]byte("tare "), 50))}
+	case objects.Secret:
+		obj["kind"], obj["stringData"] = "Secret", fields{"text": string(bytes.Repeat([]byte("tare "), 50))}
+	case objects.Service:
+		obj["kind"], obj["spec"] = "Service", fields{"selector": fields{labelObject: placeholder}, "ports": []fields{{"port": 80}}}
+	}
+	var err error
+	m.text, err = json.Marshal(obj)
+	return m, err
+}
+
+// podSpec is a pod that waits, in the form of the restricted Pod Security Standard.
+func podSpec(o *options) fields {
+	spec := fields{
+		"terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false, "enableServiceLinks": false,
+		"securityContext": fields{"runAsNonRoot": true, "runAsUser": pod.User, "seccompProfile": fields{"type": "RuntimeDefault"}},
+		"containers": []fields{{
+			"name": "pause", "image": o.image, "imagePullPolicy": "IfNotPresent", "command": []string{"/tare-pause"},
+			"securityContext": fields{"allowPrivilegeEscalation": false, "capabilities": fields{"drop": []string{"ALL"}}},
+		}},
+	}
+	if o.class != "" {
+		spec["runtimeClassName"] = o.class
+	}
+	if o.nodes != objects.Untainted {
+		spec["tolerations"] = []fields{{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}}
+	}
+	if o.nodes == objects.Simulated {
+		spec["nodeSelector"] = fields{"type": "simulated"}
+	}
+	return spec
+}
+
+// object is the manifest of an object of this name.
+func (m *maker) object(name string) []byte {
+	return bytes.ReplaceAll(m.text, []byte(placeholder), []byte(name))
+}
+
+// path is that of the objects in a namespace.
+func (m *maker) path(namespace string) string {
+	return m.group + "/namespaces/" + namespace + "/" + m.resource
+}
+
+// namespace is the manifest of a namespace. It goes with the study's own.
+func namespace(o *options, load, name string) ([]byte, error) {
+	meta := fields{"name": name, "labels": fields{pod.LabelManaged: pod.Managed, pod.LabelStudy: o.study, labelLoad: load}}
+	if o.owner != "" {
+		meta["ownerReferences"] = []fields{{"apiVersion": "v1", "kind": "Namespace", "name": o.space, "uid": o.owner}}
+	}
+	return json.Marshal(fields{"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+}

@@ -1,0 +1,202 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"tare/workload/objects"
+)
+
+// TestManifests: each kind is one that its API knows, without a field that it does not, and bears its name and labels.
+func TestManifests(t *testing.T) {
+	o := options{study: "t1", image: "example.org/tare", class: "gvisor", nodes: objects.Simulated, owner: "u", space: "tare-t1"}
+	for kind, into := range map[string]any{
+		objects.Pod: &corev1.Pod{}, objects.Deployment: &appsv1.Deployment{}, objects.ConfigMap: &corev1.ConfigMap{}, objects.Secret: &corev1.Secret{}, objects.Service: &corev1.Service{},
+	} {
+		o.kind = kind
+		m, err := newMaker(&o, "load")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := m.object("o-000001-0")
+		strict(t, text, into)
+		if strings.Contains(string(text), placeholder) || !strings.Contains(string(text), `"tare/study":"t1"`) || !strings.Contains(string(text), `"name":"o-000001-0"`) {
+			t.Errorf("%s: %s", kind, text)
+		}
+		if has := strings.Contains(string(text), `"runtimeClassName":"gvisor"`) && strings.Contains(string(text), `"nodeSelector":{"type":"simulated"}`); has != objects.HasPods(kind) {
+			t.Errorf("%s: pods are asked for: %t", kind, has)
+		}
+	}
+	text, err := namespace(&o, "load", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ns corev1.Namespace
+	if strict(t, text, &ns); len(ns.OwnerReferences) != 1 || ns.OwnerReferences[0].UID != "u" {
+		t.Errorf("%s", text)
+	}
+}
+
+func strict(t *testing.T, text []byte, into any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+}
+
+// server is an api whose server answers with h.
+func server(t *testing.T, h http.HandlerFunc) *api {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return &api{http: s.Client(), base: s.URL, tally: map[verb]*figures{}}
+}
+
+// TestAgain: what may pass is tried again and counted apart; what is refused is not, and says why. An object that an earlier try
+// had created is no error.
+func TestAgain(t *testing.T) {
+	for _, c := range []struct {
+		name                     string
+		codes                    []int
+		count, failed, throttled int64
+		fails                    string
+	}{
+		{"at once", []int{201}, 1, 0, 0, ""},
+		{"throttled", []int{429, 429, 201}, 1, 0, 2, ""},
+		{"a server that stumbles, and had done it", []int{500, 409}, 1, 1, 0, ""},
+		{"a quota", []int{403}, 0, 1, 0, "exceeded quota"},
+		{"a name that is taken", []int{409}, 0, 1, 0, "exceeded quota"},
+	} {
+		var n atomic.Int64
+		a := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			code := c.codes[n.Add(1)-1]
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte(`{"kind":"Status","message":"exceeded quota","reason":"Forbidden"}`))
+		})
+		v := verb{"create", "pods"}
+		_, err := a.do(t.Context(), v, time.Now(), http.MethodPost, "/x", []byte("{}"))
+		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) || int(n.Load()) != len(c.codes) {
+			t.Errorf("%s: %v after %d requests", c.name, err, n.Load())
+		}
+		calls, _, err := a.take()
+		if err != nil || len(calls) != 1 {
+			t.Fatal(calls, err)
+		}
+		if got := calls[0]; got.Count != c.count || got.Errors != c.failed || got.Throttled != c.throttled {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// TestPods: a pod has run once, whatever comes twice, and the steps of its start are told apart. One that does not run keeps its
+// reason.
+func TestPods(t *testing.T) {
+	p := newPods()
+	begin := time.Now()
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	see := func(object, node, phase string, s float64) {
+		var e seen
+		text := `{"type":"MODIFIED","object":{"metadata":{"labels":{"tare/object":"` + object + `"}},"spec":{"nodeName":"` + node + `"},"status":{"phase":"` + phase + `",
+			"conditions":[{"type":"PodScheduled","status":"False","message":"no room"}]}}}`
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			t.Fatal(err)
+		}
+		p.see(&e, at(s))
+	}
+	for _, name := range []string{"a", "b", "c", "never"} {
+		p.expect(name, at(0))
+	}
+	p.answered("a", at(1), nil)
+	p.answered("b", at(1), nil)
+	p.answered("c", at(1), errors.New("refused"))
+	p.answered("never", at(1), nil)
+	see("a", "", "Pending", 1)
+	see("a", "n1", "Pending", 2)
+	see("a", "n1", "Running", 5)
+	see("a", "n1", "Running", 6)
+	see("b", "n2", "Running", 3)
+	see("stranger", "n3", "Running", 3)
+	see("never", "", "Pending", 3)
+	if p.left != 1 || p.running != 2 {
+		t.Fatalf("%d left, %d run", p.left, p.running)
+	}
+	got, err := starts(p.take(), at(10), p.message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Total = ""
+	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); *got != want {
+		t.Errorf("%+v, want %+v", *got, want)
+	}
+}
+
+// TestSchedule: requests of the open loop are due at their moments, however long the answers take.
+func TestSchedule(t *testing.T) {
+	l := &load{options: options{workers: 4}}
+	var last atomic.Int64
+	begin := time.Now()
+	out := l.each(t.Context(), 20, 200, func(_ context.Context, i int, due time.Time) (time.Duration, error) {
+		if i == 19 {
+			last.Store(int64(due.Sub(begin)))
+		}
+		if i == 3 {
+			return time.Second, errors.New("refused")
+		}
+		return time.Second, nil
+	})
+	if d := time.Duration(last.Load()); d < 95*time.Millisecond || d > 95*time.Millisecond+time.Second {
+		t.Errorf("the last of 20 requests at 200 a second was due after %s", d)
+	}
+	if out.done != 19 || out.failed != 1 || out.why != "refused" || out.busy != 20*time.Second {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestMetrics: sums over labels, and of etcd only what changes something.
+func TestMetrics(t *testing.T) {
+	f, err := os.Open("testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := parseMetrics(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.threads != 2 || r.cpu <= 0 || r.began < 1e9 || r.memory < 1e8 || r.queued <= 0 || r.stores <= 0 || r.store <= 0 {
+		t.Errorf("%+v", r)
+	}
+	earlier := *r
+	earlier.at, earlier.cpu = r.at.Add(-2*time.Second), r.cpu-1
+	if s := r.since(&earlier); s == nil || s.Cores != 0.5 || s.Processors != 2 {
+		t.Errorf("%+v", s)
+	}
+	earlier.began--
+	if s := r.since(&earlier); s != nil {
+		t.Errorf("readings of two servers are compared: %+v", s)
+	}
+}
+
+func FuzzMetrics(f *testing.F) {
+	text, err := os.ReadFile("testdata/metrics.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add("process_cpu_seconds_total{ 1\nprocess_cpu_seconds_total}{ 1\nprocess_cpu_seconds_total{} \n")
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseMetrics(strings.NewReader(text)) })
+}

@@ -1,0 +1,226 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"tare/workload/objects"
+)
+
+// start is the start of a pod, or of the pod of a deployment.
+type start struct {
+	due, answered, placed, ran time.Time
+	node                       string
+}
+
+// pods follows the pods of a load through one watch. It keeps a few times of those that are waited for, and nothing of others.
+type pods struct {
+	mu      sync.Mutex
+	waited  map[string]*start // by the object's name
+	left    int               // of these, that do not run
+	none    chan struct{}     // closed once none is left
+	message string            // the last thing that a pod's status said of why it does not run
+	running int               // pods of objects that are there
+	broken  int               // watches that ended
+}
+
+func newPods() *pods { return &pods{waited: map[string]*start{}} }
+
+// seen is what is kept of a watch's event.
+type seen struct {
+	Type   string `json:"type"`
+	Object struct {
+		Metadata struct {
+			Labels struct {
+				Object string `json:"tare/object"`
+			} `json:"labels"`
+		} `json:"metadata"`
+		Spec struct {
+			NodeName string `json:"nodeName"`
+		} `json:"spec"`
+		Status struct {
+			Phase      string `json:"phase"`
+			Conditions []struct {
+				Type, Status, Reason, Message string
+			} `json:"conditions"`
+			ContainerStatuses []struct {
+				State struct {
+					Waiting struct{ Reason, Message string } `json:"waiting"`
+				} `json:"state"`
+			} `json:"containerStatuses"`
+		} `json:"status"`
+	} `json:"object"`
+}
+
+// expect begins to wait for the pod of an object that is due at a moment.
+func (p *pods) expect(name string, due time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waited[name] = &start{due: due}
+	if p.left++; p.none == nil {
+		p.none = make(chan struct{})
+	}
+}
+
+// answered says that the API server has created an object; or not, and that there is nothing to wait for.
+func (p *pods) answered(name string, at time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.waited[name]
+	if err == nil {
+		s.answered = at
+		return
+	}
+	delete(p.waited, name)
+	if s.ran.IsZero() { // else it was created all the same
+		p.arrived()
+	}
+}
+
+// arrived counts one that is not waited for any more.
+func (p *pods) arrived() {
+	if p.left--; p.left == 0 {
+		close(p.none)
+		p.none = nil
+	}
+}
+
+// wait waits until the pods of all objects run, or ctx ends.
+func (p *pods) wait(ctx context.Context) {
+	p.mu.Lock()
+	none := p.none
+	p.mu.Unlock()
+	if none == nil {
+		return
+	}
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
+}
+
+// take returns the starts since it was last called, and forgets them.
+func (p *pods) take() map[string]*start {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.waited
+	p.waited, p.left, p.none = map[string]*start{}, 0, nil
+	return out
+}
+
+// maxMessage bounds what is kept of a status, in bytes.
+const maxMessage = 400
+
+// see notes an event that was received at a moment.
+func (p *pods) see(e *seen, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.waited[e.Object.Metadata.Labels.Object]
+	if s == nil || e.Type == "DELETED" {
+		return
+	}
+	if s.placed.IsZero() && e.Object.Spec.NodeName != "" {
+		s.placed, s.node = at, e.Object.Spec.NodeName
+	}
+	if s.ran.IsZero() && e.Object.Status.Phase == "Running" {
+		s.ran = at
+		p.running++
+		p.arrived()
+		return
+	}
+	for _, c := range e.Object.Status.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" && c.Message != "" {
+			p.message = bounded(c.Message)
+		}
+	}
+	for _, c := range e.Object.Status.ContainerStatuses {
+		if w := c.State.Waiting; w.Reason != "" && w.Reason != "ContainerCreating" {
+			p.message = bounded(w.Reason + ": " + w.Message)
+		}
+	}
+}
+
+func bounded(text string) string { return text[:min(len(text), maxMessage)] }
+
+// watch follows the pods with a label until ctx ends. The server's first events are of the pods that there are. If the server
+// ends the watch, it begins again, and says once more what is true.
+func (p *pods) watch(ctx context.Context, a *api, selector string) {
+	path := "/api/v1/pods?watch=true&timeoutSeconds=86400&labelSelector=" + url.QueryEscape(selector)
+	for ctx.Err() == nil {
+		if err := p.follow(ctx, a, path); err != nil && ctx.Err() == nil {
+			p.mu.Lock()
+			p.broken++
+			p.mu.Unlock()
+			select {
+			case <-time.After(again):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (p *pods) follow(ctx context.Context, a *api, path string) error {
+	resp, err := a.open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is only read
+	lines := json.NewDecoder(resp.Body)
+	for {
+		var e seen
+		if err := lines.Decode(&e); err != nil {
+			return err
+		}
+		at := time.Now()
+		if e.Type == "ERROR" {
+			return errors.New("the server ended the watch")
+		}
+		p.see(&e, at)
+	}
+}
+
+// starts are the starts of a step's pods. Those that did not run count until the step's end.
+func starts(all map[string]*start, end time.Time, message string) (*objects.Starts, error) {
+	out := &objects.Starts{}
+	total, nodes, n := objects.NewHistogram(), map[string]bool{}, 0.0
+	for _, s := range all {
+		if s.ran.IsZero() {
+			out.Never++
+			objects.Note(total, end.Sub(s.due))
+			continue
+		}
+		objects.Note(total, s.ran.Sub(s.due))
+		nodes[s.node] = true
+		n++
+		// The watch can be faster than the answer.
+		placed := later(s.placed, s.answered)
+		out.Answered += s.answered.Sub(s.due).Seconds()
+		out.Placed += placed.Sub(s.answered).Seconds()
+		out.Ran += max(0, s.ran.Sub(placed).Seconds())
+	}
+	if n > 0 {
+		out.Answered, out.Placed, out.Ran = out.Answered/n, out.Placed/n, out.Ran/n
+	}
+	out.Nodes = len(nodes)
+	if out.Never > 0 {
+		out.Message = message
+	}
+	var err error
+	if out.Total, err = objects.Encode(total); err != nil {
+		return nil, fmt.Errorf("encoding the starts of pods: %w", err)
+	}
+	return out, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,129 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// By is what bound a step.
+type By string
+
+// What can bind a step.
+const (
+	ByRefusal   By = "refusal"   // the API server refused objects: a quota, a webhook, a right
+	ByRoom      By = "room"      // no node has room for the pods
+	ByFairness  By = "fairness"  // priority and fairness: the API server queues requests, or refuses them with 429
+	ByClient    By = "client"    // the client's own limit of requests
+	BySchedule  By = "schedule"  // nothing: the objects came as they were due
+	ByStore     By = "store"     // the API server waits for etcd
+	ByServer    By = "server"    // the API server's processors
+	ByAnswers   By = "answers"   // the time of an answer, with all workers waiting for one
+	ByWorkers   By = "workers"   // the client: its workers did not wait for answers
+	ByScheduler By = "scheduler" // placing the pods; of deployments, making them too
+	ByNodes     By = "nodes"     // kubelets and runtimes
+)
+
+// Bound is a verdict on a step: what bound it, how sure that is as a share of the time that it explains, and the readings.
+type Bound struct {
+	By    By
+	Share float64
+	Text  string
+}
+
+// Bounds of the verdict. Each is a part of the time that must be explained.
+const (
+	much = 0.5 // of the time that a start of a pod or an answer takes
+	some = 0.1 // of the requests or of their time, for limits that ought not to bind at all
+	full = 0.8 // of the processors of the API server's node, or of the workers' time
+)
+
+// Bound says what bound a step of a load with this rate and so many workers.
+func (s *Step) Bound(rate float64, workers int) Bound {
+	if s.Failed > 0 {
+		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d objects were not created: %s", s.Failed, s.Why)}
+	}
+	p := s.Start
+	if p != nil && p.Never > 0 && p.Message != "" {
+		return Bound{ByRoom, 1, fmt.Sprintf("%d pods did not run: %s", p.Never, p.Message)}
+	}
+	if p == nil {
+		return s.creation(rate, workers)
+	}
+	all := p.Answered + p.Placed + p.Ran
+	if all <= 0 {
+		return Bound{ByNodes, 1, "no pod ran"}
+	}
+	parts := fmt.Sprintf("a pod's start took %s: %s until the API server answered, %s until it had a node, %s until it ran",
+		seconds(all), seconds(p.Answered), seconds(p.Placed), seconds(p.Ran))
+	switch most := max(p.Answered, p.Placed, p.Ran); most {
+	case p.Answered:
+		b := s.creation(rate, workers)
+		b.Text = parts + "; " + b.Text
+		return b
+	case p.Placed:
+		return Bound{ByScheduler, most / all, parts}
+	default:
+		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %d nodes ran %d pods", parts, p.Nodes, s.Pods)}
+	}
+}
+
+// creation says what bound the creation of objects.
+func (s *Step) creation(rate float64, workers int) Bound {
+	throttled, calls := int64(0), int64(0)
+	for _, c := range s.Calls {
+		if mutating(c.Verb) {
+			throttled, calls = throttled+c.Throttled, calls+c.Count
+		}
+	}
+	busy := cmp.Or(s.Busy, 1e-9)
+	x := cmp.Or(s.Server, &Server{})
+	read := s.readings()
+	switch {
+	case throttled > 0 && float64(throttled) >= some*float64(calls):
+		return Bound{ByFairness, min(1, float64(throttled)/float64(calls)), fmt.Sprintf("the API server answered 429 to %d requests, and took %d; %s", throttled, calls, read)}
+	case x.Queued >= some*busy:
+		return Bound{ByFairness, min(1, x.Queued/busy), fmt.Sprintf("requests waited %s in the API server's queues, of %s altogether; %s", seconds(x.Queued), seconds(busy), read)}
+	case s.Limited >= some*(busy+s.Limited):
+		return Bound{ByClient, s.Limited / (busy + s.Limited), fmt.Sprintf("the client's own limit held requests back for %s, they took %s; %s", seconds(s.Limited), seconds(busy), read)}
+	case rate > 0 && s.Late <= some/rate:
+		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", seconds(s.Late), read)}
+	}
+	asked := s.Create * float64(workers)
+	if asked > 0 && s.Busy < much*asked {
+		return Bound{ByWorkers, 1 - s.Busy/asked, fmt.Sprintf("the %d workers waited for answers only %.0f %% of the time: the client is what is slow; %s", workers, 100*s.Busy/asked, read)}
+	}
+	if x.Processors > 0 && x.Cores >= full*float64(x.Processors) {
+		return Bound{ByServer, min(1, x.Cores/float64(x.Processors)), "the API server uses its node's processors; " + read}
+	}
+	if x.Store >= much*busy {
+		return Bound{ByStore, min(1, x.Store/busy), fmt.Sprintf("etcd took %s of %s that requests took; %s", seconds(x.Store), seconds(busy), read)}
+	}
+	share := 0.0
+	if asked > 0 {
+		share = min(1, s.Busy/asked)
+	}
+	return Bound{ByAnswers, share, fmt.Sprintf("all %d workers waited for answers: more workers may create more; %s", workers, read)}
+}
+
+// readings are those of the API server, in words.
+func (s *Step) readings() string {
+	x := s.Server
+	if x == nil {
+		return "the API server's metrics could not be read"
+	}
+	parts := []string{fmt.Sprintf("API server %.2f cores", x.Cores)}
+	if x.Stores > 0 {
+		parts = append(parts, fmt.Sprintf("etcd %s a write", seconds(x.Store/x.Stores)))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("queued %s", seconds(x.Queued))), ", ")
+}
+
+func seconds(s float64) string {
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	default:
+		return fmt.Sprintf("%.3g s", s)
+	}
+}

@@ -1,0 +1,117 @@
+package objects
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"tare/param"
+	"tare/workload/workloadtest"
+)
+
+// The captures are of the load generator on a lab (docs/lab.md) with two nodes.
+func cases() []workloadtest.Case {
+	out := func(load string) map[string]string { return map[string]string{roleLoad: "testdata/" + load} }
+	return []workloadtest.Case{
+		{Name: "pods", Params: param.Values{"count": "12"}, Outputs: out("pods.jsonl")},
+		{Name: "configmaps", Params: param.Values{"object": ConfigMap, "count": "90", "churn": "10"}, Outputs: out("configmaps.jsonl")},
+		{Name: "a rate", Params: param.Values{"object": ConfigMap, "count": "30", "steps": "2", "rate": "50"}, Outputs: out("rate.jsonl")},
+		{Name: "a class of objects without pods", Params: param.Values{"object": Secret, "class": "gvisor"}, Refused: true},
+		{Name: "nodes of objects without pods", Params: param.Values{"object": Service, "nodes": Any}, Refused: true},
+		{Name: "a class on nodes that run nothing", Params: param.Values{"nodes": Simulated, "class": "gvisor"}, Refused: true},
+		{Name: "more steps than objects", Params: param.Values{"count": "2"}, Refused: true},
+		{Name: "more namespaces than objects", Params: param.Values{"namespaces": "61"}, Refused: true},
+	}
+}
+
+func TestContract(t *testing.T) { workloadtest.Run(t, New(), cases()...) }
+func FuzzParse(f *testing.F)    { workloadtest.Fuzz(f, New(), cases()...) }
+
+// TestImpossible: lines that contradict each other or the study are refused.
+func TestImpossible(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	first, rest, _ := strings.Cut(text, "\n")
+	for what, changed := range map[string]string{
+		"a step is missing":         rest,
+		"the end is missing":        text[:strings.LastIndex(strings.TrimSpace(text), "\n")],
+		"a step comes twice":        first + "\n" + text,
+		"a step after the end":      text + first,
+		"another number of objects": strings.Replace(text, `"objects":4`, `"objects":5`, 1),
+		"more objects than asked":   strings.Replace(text, `"made":4`, `"made":5`, 1),
+		"calls without a latency":   strings.Replace(text, `"count":4`, `"count":5`, 1),
+		"a negative time":           strings.Replace(text, `"create_s":`, `"create_s":-`, 1),
+		"a verb that is none":       strings.Replace(text, `"verb":"create"`, `"verb":"cr=eate"`, 1),
+		"pods without starts":       strings.Replace(text, `"start":`, `"x":`, 1),
+		"no starts":                 strings.ReplaceAll(text, `"never":0`, `"never":100`),
+		"two loads":                 text + text,
+		"something else":            text + "{}",
+	} {
+		if changed == text {
+			t.Fatalf("%s: the capture does not have it", what)
+		}
+		if _, err := workloadtest.Parse(t, New(), roleLoad, param.Values{"count": "12"}, changed); err == nil {
+			t.Errorf("%s: it is accepted", what)
+		}
+	}
+}
+
+// TestEnded: a load that ended before its last step has a warning with the reason, and keeps what it reached.
+func TestEnded(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(b), "\n")
+	lines[1] = strings.Replace(lines[1], `{"step":{`, `{"step":{"ended":true,"why":"the quota is reached",`, 1)
+	text := strings.Join(append(lines[:2:2], lines[3:]...), "\n")
+	v, err := param.Fill(New().Params(), param.Values{"count": "12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := New().Parse(roleLoad, v, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range rd.Warnings {
+		if w.Code == "objects-ended" && strings.Contains(w.Text, "step 2 of 3 (8 objects): the quota is reached") {
+			return
+		}
+	}
+	t.Errorf("warnings: %v", rd.Warnings)
+}
+
+// TestBound: each verdict, by the readings that lead to it.
+func TestBound(t *testing.T) {
+	calls := func(n, throttled int64) []Call {
+		return []Call{{Verb: "create", Resource: "pods", Count: n, Throttled: throttled}}
+	}
+	for _, c := range []struct {
+		rate float64
+		s    Step
+		want By
+		says string
+	}{
+		{0, Step{Made: 5, Failed: 5, Why: "exceeded quota"}, ByRefusal, "5 objects were not created: exceeded quota"},
+		{0, Step{Made: 5, Start: &Starts{Never: 2, Message: "Insufficient cpu", Ran: 1}}, ByRoom, "Insufficient cpu"},
+		{0, Step{Made: 5, Pods: 5, Start: &Starts{Answered: 0.1, Placed: 0.2, Ran: 2, Nodes: 2}}, ByNodes, "2 s until it ran; 2 nodes ran 5 pods"},
+		{0, Step{Made: 5, Start: &Starts{Answered: 0.1, Placed: 3, Ran: 2}}, ByScheduler, "3 s until it had a node"},
+		{0, Step{Made: 5, Start: &Starts{Answered: 5, Placed: 3, Ran: 2}, Create: 1, Busy: 3.9, Calls: calls(100, 0)}, ByAnswers, "all 4 workers waited"},
+		{0, Step{Made: 5, Create: 1, Busy: 3.9, Calls: calls(100, 20)}, ByFairness, "429 to 20 requests"},
+		{0, Step{Made: 5, Create: 1, Busy: 3.9, Calls: calls(100, 0), Server: &Server{Queued: 1}}, ByFairness, "waited 1 s in the API server's queues"},
+		{0, Step{Made: 5, Create: 2, Busy: 1, Limited: 7, Calls: calls(100, 0)}, ByClient, "held requests back for 7 s"},
+		{50, Step{Made: 5, Create: 2, Busy: 1, Late: 0.0001, Calls: calls(100, 0)}, BySchedule, "sent when they were due"},
+		{50, Step{Made: 5, Create: 2, Busy: 7.9, Late: 1, Calls: calls(100, 0)}, ByAnswers, "all 4 workers"},
+		{0, Step{Made: 5, Create: 2, Busy: 1, Calls: calls(100, 0)}, ByWorkers, "only 12 % of the time"},
+		{0, Step{Made: 5, Create: 2, Busy: 7.9, Calls: calls(100, 0), Server: &Server{Cores: 1.9, Processors: 2, Store: 7}}, ByServer, "1.90 cores"},
+		{0, Step{Made: 5, Create: 2, Busy: 7.9, Calls: calls(100, 0), Server: &Server{Cores: 0.2, Processors: 2, Store: 7, Stores: 100}}, ByStore, "etcd 70 ms a write"},
+	} {
+		b := c.s.Bound(c.rate, 4)
+		if b.By != c.want || !strings.Contains(b.Text, c.says) || b.Share <= 0 || b.Share > 1 {
+			t.Errorf("%+v, want %s and %q", b, c.want, c.says)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package objects
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/param"
+	"tare/record"
+	"tare/workload/output"
+)
+
+// Parse reads the lines of the load generator.
+func (objects) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	var rd record.Reading
+	r, err := read(out)
+	if err == nil {
+		err = r.sane(v)
+	}
+	if err == nil {
+		err = r.samples(&rd, v)
+	}
+	if err != nil {
+		return rd, fmt.Errorf("the report of the load on objects: %w", err)
+	}
+	return rd, nil
+}
+
+// report is all lines of a load.
+type report struct {
+	steps []Step
+	end   *End
+}
+
+func read(out io.Reader) (r report, err error) {
+	b, err := output.Read(out)
+	if err != nil {
+		return r, err
+	}
+	for n, text := range bytes.Split(b, []byte("\n")) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var l Line
+		switch err := json.Unmarshal(text, &l); {
+		case err != nil:
+			return r, fmt.Errorf("line %d is not JSON, or is cut off: %w", n+1, err)
+		case r.end != nil:
+			return r, fmt.Errorf("line %d comes after the end", n+1)
+		case l.Step != nil && len(r.steps) == maxSteps:
+			return r, fmt.Errorf("there are more than %d steps", maxSteps)
+		case l.Step != nil:
+			r.steps = append(r.steps, *l.Step)
+		case l.End != nil:
+			r.end = l.End
+		case !l.Measured:
+			return r, fmt.Errorf("line %d is not a step, and no end", n+1)
+		}
+	}
+	return r, nil
+}
+
+// Bounds of what lines say: a day, and more of anything than a load has.
+const (
+	maxTime  = 86400.0
+	maxSum   = 1e12
+	maxCalls = 16
+	maxText  = 2 << 10
+)
+
+// sane refuses what no load of these parameters prints.
+func (r *report) sane(v param.Values) error {
+	count, steps := v.Int("count"), v.Int("steps")
+	switch {
+	case len(r.steps) == 0 || r.end == nil:
+		return errors.New("it has no step or no end: it is cut off")
+	case len(r.steps) > steps:
+		return fmt.Errorf("it has %d steps, but there were to be %d", len(r.steps), steps)
+	case len(r.steps) < steps && !r.steps[len(r.steps)-1].Ended:
+		return fmt.Errorf("it has %d of %d steps and does not say why", len(r.steps), steps)
+	case r.end.Namespaces < 1 || r.end.Namespaces > v.Int("namespaces") || r.end.Removed > maxTime || !fine(maxSum, r.end.User, r.end.System, r.end.Memory):
+		return fmt.Errorf("its end %+v is out of range", *r.end)
+	}
+	before := 0
+	for i := range r.steps {
+		s := &r.steps[i]
+		if err := s.sane(); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if want := Target(count, steps, i+1); s.Number != i+1 || s.Objects != want || s.Made+s.Failed > want-before || s.Ended && i < len(r.steps)-1 {
+			return fmt.Errorf("step %d says that it is step %d, with %d and %d objects of %d; there were to be %d", i+1, s.Number, s.Made, s.Failed, s.Objects, want)
+		}
+		before = s.Objects
+	}
+	return nil
+}
+
+// Target is how many objects there are to be after a step, from 1.
+func Target(count, steps, step int) int { return count * step / steps }
+
+var wordRE = regexp.MustCompile(`^[a-z]{1,40}$`)
+
+func (s *Step) sane() error {
+	switch {
+	case s.Made < 0 || s.Failed < 0 || s.Pods < 0 || s.Pods > 2*maxCount || s.Broken < 0 || s.Broken > maxCount:
+		return errors.New("a number of objects or pods is out of range")
+	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late) || !fine(maxSum, s.Limited, s.Busy):
+		return errors.New("a time is out of range")
+	case len(s.Calls) > maxCalls || len(s.Why) > maxText:
+		return errors.New("it is too long")
+	}
+	for _, c := range s.Calls {
+		if !wordRE.MatchString(c.Verb) || !wordRE.MatchString(c.Resource) || c.Count < 0 || c.Count > maxCount*10 || c.Errors < 0 || c.Throttled < 0 || c.Errors > maxSum || c.Throttled > maxSum {
+			return fmt.Errorf("its calls %q of %q are out of range", c.Verb, c.Resource)
+		}
+	}
+	if p := s.Start; p != nil && (p.Never < 0 || p.Never > maxCount || p.Nodes < 0 || p.Nodes > maxCount || len(p.Message) > maxText || !fine(maxTime, p.Answered, p.Placed, p.Ran)) {
+		return errors.New("the starts of its pods are out of range")
+	}
+	if x := s.Server; x != nil && (!fine(maxSum, x.Cores, x.Rejected, x.Queued, x.Store, x.Stores) || !fine(1e18, x.Memory) || x.Processors < 0 || x.Processors > 1e6) {
+		return errors.New("the readings of the API server are out of range")
+	}
+	return nil
+}
+
+// mutating reports whether a verb changes objects.
+func mutating(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }
+
+// samples makes samples of the lines.
+func (r *report) samples(rd *record.Reading, v param.Values) error {
+	latency, starts := NewHistogram(), NewHistogram()
+	made, creating := 0, 0.0
+	for i := range r.steps {
+		s := &r.steps[i]
+		made, creating = made+s.Made, creating+s.Create
+		if err := s.samples(rd, v, latency, starts); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+	switch {
+	case made == 0:
+		return fmt.Errorf("no object was created: %s", r.steps[0].Why)
+	case creating <= 0 || latency.TotalCount() == 0:
+		return errors.New("objects were created in no time")
+	case HasPods(v.Str("object")) && starts.TotalCount() == 0:
+		return errors.New("there are no starts of pods")
+	}
+	rd.Value("rate", record.PerSecond, float64(made)/creating)
+	rd.Value("api_latency_p99", record.Second, percentile(latency, 99))
+	if err := output.Histogram(rd, "api_latency", latency); err != nil {
+		return err
+	}
+	if HasPods(v.Str("object")) {
+		rd.Value("pod_start_p50", record.Second, percentile(starts, 50))
+		rd.Value("pod_start_p99", record.Second, percentile(starts, 99))
+		if err := output.Histogram(rd, "pod_start", starts); err != nil {
+			return err
+		}
+	}
+	if last := &r.steps[len(r.steps)-1]; last.Ended {
+		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, v.Int("steps"), last.Objects, last.Why)
+	}
+	if r.end.Removed < 0 {
+		rd.Warn("objects-left", "the namespaces were not gone in time after the load; the next trial may meet them")
+	} else {
+		rd.Value("removed", record.Second, r.end.Removed)
+	}
+	rd.Value("cpu_user", record.Second, r.end.User, "end", "client")
+	rd.Value("cpu_system", record.Second, r.end.System, "end", "client")
+	rd.Value("memory", record.Byte, r.end.Memory, "end", "client")
+	return nil
+}
+
+func percentile(h *hdrhistogram.Histogram, p float64) float64 {
+	return float64(h.ValueAtPercentile(p)) * 1e-9
+}
+
+// samples adds a step's figures. It merges the latencies of calls that change something, and the starts of pods.
+func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrhistogram.Histogram) error {
+	step := strconv.Itoa(s.Number)
+	add := func(name string, u record.Unit, x float64, labels ...string) {
+		rd.Value(name, u, x, append([]string{"step", step}, labels...)...)
+	}
+	add("objects", record.Count, float64(s.Objects))
+	add("create", record.Second, s.Create)
+	if s.Create > 0 {
+		add("rate", record.PerSecond, float64(s.Made)/s.Create)
+	}
+	add("limited", record.Second, s.Limited)
+	for _, c := range s.Calls {
+		h, err := decode(c.Latency)
+		if err != nil {
+			return err
+		}
+		server, err := decode(c.Server)
+		if err != nil {
+			return err
+		}
+		if h.TotalCount() != c.Count || server.TotalCount() != c.Count {
+			return fmt.Errorf("%d calls have %d latencies and %d times of the server", c.Count, h.TotalCount(), server.TotalCount())
+		}
+		if mutating(c.Verb) {
+			latency.Merge(h)
+		}
+		of := []string{"verb", c.Verb, "resource", c.Resource}
+		add("calls", record.Count, float64(c.Count), of...)
+		add("errors", record.Count, float64(c.Errors), of...)
+		add("throttled", record.Count, float64(c.Throttled), of...)
+		for _, q := range []float64{50, 90, 99, 100} {
+			name := "p" + strconv.Itoa(int(q))
+			add("latency_"+name, record.Second, percentile(h, q), of...)
+			add("server_"+name, record.Second, percentile(server, q), of...)
+		}
+	}
+	if HasPods(v.Str("object")) {
+		if s.Start == nil {
+			return errors.New("it does not say how its pods started")
+		}
+		h, err := decode(s.Start.Total)
+		if err != nil {
+			return err
+		}
+		if n := h.TotalCount(); n > maxCount || n < int64(s.Start.Never) {
+			return fmt.Errorf("%d starts of pods, of which %d never ran, are out of range", n, s.Start.Never)
+		}
+		starts.Merge(h)
+		add("settle", record.Second, s.Settle)
+		add("pods", record.Count, float64(s.Pods))
+		add("churned", record.Second, s.Churn)
+		add("pod_nodes", record.Count, float64(s.Start.Nodes))
+		if h.TotalCount() > 0 {
+			add("pod_start_p50", record.Second, percentile(h, 50))
+			add("pod_start_p99", record.Second, percentile(h, 99))
+		}
+		add("start_answered", record.Second, s.Start.Answered)
+		add("start_placed", record.Second, s.Start.Placed)
+		add("start_ran", record.Second, s.Start.Ran)
+	}
+	if x := s.Server; x != nil {
+		add("server_cpu", record.Cores, x.Cores)
+		add("server_memory", record.Byte, x.Memory)
+		add("server_rejected", record.Count, x.Rejected)
+		add("server_queued", record.Second, x.Queued)
+		if x.Stores > 0 {
+			add("store_mean", record.Second, x.Store/x.Stores)
+		}
+	}
+	b := s.Bound(v.Float("rate"), v.Int("workers"))
+	rd.Samples = append(rd.Samples, record.Sample{Name: "bound", Labels: record.MakeLabels("step", step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
+	return nil
+}

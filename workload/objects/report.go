@@ -1,0 +1,135 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Line is a line that the load generator prints: a Step, then another, and an End at last. One of the fields is set.
+type Line struct {
+	Step     *Step `json:"step,omitempty"`
+	Measured bool  `json:"measured,omitempty"` // the measured time is over: what follows is clearing away
+	End      *End  `json:"end,omitempty"`
+}
+
+// measuredLine begins the line that ends the measured time.
+const measuredLine = `{"measured":true`
+
+// Step is what happened until the pods of one more step ran.
+type Step struct {
+	Number  int     `json:"number"`  // from 1
+	Objects int     `json:"objects"` // that there are to be after it
+	Made    int     `json:"made"`    // objects created in it, without churn
+	Failed  int     `json:"failed"`  // objects not created
+	Pods    int     `json:"pods"`    // that run after it
+	Begin   float64 `json:"begin_s"` // since the first step began
+	Create  float64 `json:"create_s"`
+	Settle  float64 `json:"settle_s"` // from the last answer until the pods ran
+	Churn   float64 `json:"churn_s"`  // deleting a part, creating it again, and waiting for it
+
+	Calls   []Call  `json:"calls"`
+	Limited float64 `json:"limited_s"` // that the client's own limit held requests back, summed over them
+	Busy    float64 `json:"busy_s"`    // that workers spent on requests, summed over them, in Create
+	Late    float64 `json:"late_s"`    // the median of how late requests were sent, in the open loop
+
+	Start  *Starts `json:"start,omitempty"`
+	Server *Server `json:"server,omitempty"` // nil: it could not be read
+	Why    string  `json:"why,omitempty"`    // why the step was not reached, or what the API server refused
+	Ended  bool    `json:"ended,omitempty"`  // the load ended here, before its last step
+	Broken int     `json:"watches_broken,omitempty"`
+}
+
+// Call is one verb on one kind of object.
+type Call struct {
+	Verb      string `json:"verb"`
+	Resource  string `json:"resource"`
+	Count     int64  `json:"count"`     // answers that say that it worked
+	Errors    int64  `json:"errors"`    // that do not, but for the next
+	Throttled int64  `json:"throttled"` // 429 Too Many Requests: tried again
+	// Latency is from when a call was due, Server from when it was sent, both to its answer: HdrHistogram V2, nanoseconds.
+	Latency string `json:"latency"`
+	Server  string `json:"server"`
+}
+
+// Starts are the starts of a step's pods, from when the object was due.
+type Starts struct {
+	Total    string  `json:"total"`             // until the pod ran: HdrHistogram V2, nanoseconds
+	Never    int     `json:"never"`             // of these pods did not run: they count with the time until the step ended
+	Answered float64 `json:"answered_s"`        // means of the steps of a start: until the API server answered,
+	Placed   float64 `json:"placed_s"`          // then until the watch said that the pod has a node (with a controller's time for a deployment),
+	Ran      float64 `json:"ran_s"`             // then until it said that the pod runs
+	Nodes    int     `json:"nodes"`             // that took the pods
+	Message  string  `json:"message,omitempty"` // what the scheduler says of a pod that it cannot place
+}
+
+// Server is what the API server's own metrics say of a step.
+type Server struct {
+	Cores      float64 `json:"cores"`
+	Memory     float64 `json:"memory_bytes"` // at its end
+	Rejected   float64 `json:"rejected"`     // requests refused by priority and fairness
+	Queued     float64 `json:"queued_s"`     // that requests waited in its queues, summed over them
+	Store      float64 `json:"store_s"`      // that requests to etcd took, summed over those that change something
+	Stores     float64 `json:"stores"`       // such requests
+	Processors int     `json:"processors"`   // of its node; 0: not known
+}
+
+// End is how the load ended.
+type End struct {
+	Namespaces int     `json:"namespaces"`
+	Removed    float64 `json:"removed_s"` // until the namespaces were gone; negative: they were not, in time
+	User       float64 `json:"cpu_user_s"`
+	System     float64 `json:"cpu_system_s"`
+	Memory     float64 `json:"memory_bytes"` // the most that the client had
+}
+
+// Of a histogram: its longest time, and its significant digits.
+const (
+	longest = int64(2 * time.Hour)
+	digits  = 2
+)
+
+// NewHistogram returns a histogram of the kind that lines have.
+func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1000, longest, digits) }
+
+// Note adds a time to a histogram.
+func Note(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(int64(d), 1), longest)) // it fits
+}
+
+// Encode makes a histogram part of a line.
+func Encode(h *hdrhistogram.Histogram) (string, error) {
+	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return string(b), err
+}
+
+// maxHistogram bounds an encoded histogram, in bytes.
+const maxHistogram = 64 << 10
+
+// decode reads a histogram, which others may have written.
+func decode(text string) (*hdrhistogram.Histogram, error) {
+	if len(text) > maxHistogram {
+		return nil, errors.New("a histogram is too long")
+	}
+	h, err := hdrhistogram.Decode([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("a histogram: %w", err)
+	}
+	if h.LowestTrackableValue() != 1000 || h.HighestTrackableValue() != longest || h.SignificantFigures() != digits {
+		return nil, errors.New("a histogram has another form")
+	}
+	return h, nil
+}
+
+// fine reports whether figures are numbers from 0 to most.
+func fine(most float64, figures ...float64) bool {
+	for _, f := range figures {
+		if math.IsNaN(f) || f < 0 || f > most {
+			return false
+		}
+	}
+	return true
+}
