@@ -118,6 +118,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		a.advised(r)
 	}
 	r.Boots = a.boots(r)
+	r.LoadSteps = a.loadSteps()
 	a.failures(r)
 	a.warnings(r)
 	a.others(r)

@@ -72,6 +72,8 @@ type Result struct {
 
 	Boots []Boot `json:"boots,omitempty"` // steps of the sandboxes' starts, by treatment, of kinds that tell them
 
+	LoadSteps []LoadStep `json:"load_steps,omitempty"` // of loads that grow within a trial
+
 	Others    []Others    `json:"others,omitempty"`    // what else used the machines' processors, by treatment
 	Following []Following `json:"following,omitempty"` // comparisons whose ratio follows that
 

@@ -158,6 +158,13 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
+// LabelStep is the label of figures of one step of a load that grows within a trial, from 1. StepBound is the sample that
+// says what bound a step: its label by has a word, its Original a sentence.
+const (
+	LabelStep = "step"
+	StepBound = "step_bound"
+)
+
 // BelowNoise begins the code of a warning that a response's value cannot be distinguished
 // from noise; the response's name follows: below-noise:NAME. The value is stored, but no
 // ratio is made with it.

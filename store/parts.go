@@ -183,6 +183,9 @@ func (l *loader) someSamples(pick Pick) func(fields, *record.Trial) {
 		}
 		s := k.sample
 		s.Value = value
+		if slices.Contains(pick.Names, s.Name) && text[len(text)-1] != '\x1f' {
+			s.Original = strings.Clone(text[strings.LastIndexByte(text, '\x1f')+1:])
+		}
 		t.Samples = append(t.Samples, s)
 		hint = len(t.Samples)
 	}

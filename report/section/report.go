@@ -26,14 +26,14 @@ func Report(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	out = append(out, Results(r), Legend(r))
 	out = append(out, Tables(r)...)
 	out = append(out, Figures(r)...)
-	return append(out, Tuned(r), Causes(r), Advice(r, dir), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Others(r), Placements(r), Stops(r), Epochs(r),
+	return append(out, Tuned(r), Steps(r), Causes(r), Advice(r, dir), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Others(r), Placements(r), Stops(r), Epochs(r),
 		Failures(r), Steady(r), Warnings(r, nil), Skips(r.Skips, r.Modelled), Boots(r), Overheads(r), Ending(r, dir))
 }
 
 // Page lists the sections of the HTML page in their order, those without blocks too: a
 // live page may fill them later.
 func Page(r *analyse.Result, hosts []record.Host) []*Section {
-	return append(figuresPart(r), Tuned(r), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Others(r), Placements(r), Stops(r), Steady(r), Warnings(r, hosts), FailedTrials(r), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r))
+	return append(figuresPart(r), Tuned(r), Steps(r), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Others(r), Placements(r), Stops(r), Steady(r), Warnings(r, hosts), FailedTrials(r), Skips(r.Skips, r.Modelled), Overheads(r), Boots(r))
 }
 
 // Plain lists the sections of the page without scripts, whose head and answer the page

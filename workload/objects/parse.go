@@ -185,7 +185,7 @@ func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrhistogram.Histogram) error {
 	step := strconv.Itoa(s.Number)
 	add := func(name string, u record.Unit, x float64, labels ...string) {
-		rd.Value(name, u, x, append([]string{"step", step}, labels...)...)
+		rd.Value(name, u, x, append([]string{record.LabelStep, step}, labels...)...)
 	}
 	add("objects", record.Count, float64(s.Objects))
 	add("create", record.Second, s.Create)
@@ -193,6 +193,7 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
 	}
 	add("limited", record.Second, s.Limited)
+	own := NewHistogram()
 	for _, c := range s.Calls {
 		h, err := decode(c.Latency)
 		if err != nil {
@@ -206,7 +207,7 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 			return fmt.Errorf("%d calls have %d latencies and %d times of the server", c.Count, h.TotalCount(), server.TotalCount())
 		}
 		if mutating(c.Verb) {
-			latency.Merge(h)
+			own.Merge(h)
 		}
 		of := []string{"verb", c.Verb, "resource", c.Resource}
 		add("calls", record.Count, float64(c.Count), of...)
@@ -217,6 +218,10 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 			add("latency_"+name, record.Second, percentile(h, q), of...)
 			add("server_"+name, record.Second, percentile(server, q), of...)
 		}
+	}
+	latency.Merge(own)
+	if own.TotalCount() > 0 {
+		add("api_latency_p99", record.Second, percentile(own, 99))
 	}
 	if HasPods(v.Str("object")) {
 		if s.Start == nil {
@@ -252,6 +257,6 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 		}
 	}
 	b := s.Bound(v.Float("rate"), v.Int("workers"))
-	rd.Samples = append(rd.Samples, record.Sample{Name: "bound", Labels: record.MakeLabels("step", step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
+	rd.Samples = append(rd.Samples, record.Sample{Name: record.StepBound, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	return nil
 }

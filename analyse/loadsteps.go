@@ -1,0 +1,122 @@
+package analyse
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"tare/record"
+	"tare/study"
+)
+
+// LoadStep is a step of a load that grows within a trial: medians over the cell's good trials, and what bound it.
+type LoadStep struct {
+	Cell    record.Cell    `json:"cell"`
+	Step    int            `json:"step"`   // from 1
+	Trials  int            `json:"trials"` // that reached it
+	Values  []LoadValue    `json:"values"`
+	Bounds  []LoadBound    `json:"bounds"`  // the most frequent first
+	Verdict string         `json:"verdict"` // of the last trial, with its readings
+	at      map[string]int // of Values
+}
+
+// LoadValue is a figure of a step.
+type LoadValue struct {
+	Name   string      `json:"name"`
+	Unit   record.Unit `json:"unit"`
+	Median float64     `json:"median"`
+	all    []float64
+}
+
+// LoadBound is what bound a step, in so many trials.
+type LoadBound struct {
+	By     string `json:"by"`
+	Trials int    `json:"trials"`
+}
+
+// Value is the median of a figure.
+func (s *LoadStep) Value(name string) (LoadValue, bool) {
+	i := slices.IndexFunc(s.Values, func(v LoadValue) bool { return v.Name == name })
+	if i < 0 {
+		return LoadValue{}, false
+	}
+	return s.Values[i], true
+}
+
+// loadSteps sums up the samples with the label record.LabelStep and no other, but for the verdicts (record.StepBound), in the order of the
+// cells in the study.
+func (a *analysis) loadSteps() []LoadStep {
+	type key struct {
+		cell string
+		step int
+	}
+	by := make(map[key]*LoadStep)
+	for _, t := range a.trials {
+		if t.Status != record.OK || study.IsCounting(t.Cell) {
+			continue
+		}
+		for i := range t.Samples {
+			s := &t.Samples[i]
+			n, err := strconv.Atoi(s.Labels.Get(record.LabelStep))
+			if s.Labels == "" || err != nil || math.IsNaN(s.Value) {
+				continue
+			}
+			k := key{t.Cell.Key(), n}
+			if by[k] == nil {
+				by[k] = &LoadStep{Cell: t.Cell, Step: n, at: make(map[string]int)}
+			}
+			by[k].add(s)
+		}
+	}
+	var out []LoadStep
+	for i := range a.study.Strata {
+		for _, c := range a.study.Strata[i].Cells {
+			var own []LoadStep
+			for k, s := range by {
+				if k.cell == c.Key() && s.Trials > 0 { // other figures have steps without a verdict
+					own = append(own, s.sum())
+				}
+			}
+			slices.SortFunc(own, func(x, y LoadStep) int { return x.Step - y.Step })
+			out = append(out, own...)
+		}
+	}
+	return out
+}
+
+func (s *LoadStep) add(x *record.Sample) {
+	if x.Name == record.StepBound {
+		s.Trials++
+		s.Verdict = x.Original
+		word := verdictOf(x)
+		i := slices.IndexFunc(s.Bounds, func(b LoadBound) bool { return b.By == word })
+		if i < 0 {
+			i = len(s.Bounds)
+			s.Bounds = append(s.Bounds, LoadBound{By: word})
+		}
+		s.Bounds[i].Trials++
+		return
+	}
+	if x.Labels != record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
+		return
+	}
+	i, known := s.at[x.Name]
+	if !known {
+		i = len(s.Values)
+		s.at[x.Name] = i
+		s.Values = append(s.Values, LoadValue{Name: x.Name, Unit: x.Unit})
+	}
+	s.Values[i].all = append(s.Values[i].all, x.Value)
+}
+
+func (s *LoadStep) sum() LoadStep {
+	for i := range s.Values {
+		s.Values[i].Median = median(s.Values[i].all)
+	}
+	slices.SortStableFunc(s.Bounds, func(x, y LoadBound) int { return cmp.Compare(y.Trials, x.Trials) })
+	return *s
+}
+
+// verdictOf is the word of a sample record.StepBound, which comes with all its labels.
+func verdictOf(x *record.Sample) string { return x.Labels.Get("by") }

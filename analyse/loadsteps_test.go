@@ -1,0 +1,32 @@
+package analyse
+
+import (
+	"testing"
+
+	"tare/record"
+	"tare/study"
+)
+
+// TestLoadSteps: steps are those of good trials, in the order of their numbers, with medians and the most frequent verdict first.
+func TestLoadSteps(t *testing.T) {
+	c := record.Cell{{Factor: "workload", Value: "pods"}, {Factor: "sandbox", Value: "process"}}
+	a := &analysis{study: &study.Study{Strata: []study.Stratum{{Cells: []record.Cell{c}}}}}
+	for i, by := range []string{"store", "nodes", "nodes"} {
+		var rd record.Reading
+		for _, step := range []string{"2", "1"} {
+			rd.Value("rate", record.PerSecond, float64(10+i), "step", step)
+			rd.Value("rate", record.PerSecond, 1e9, "step", step, "verb", "create")
+			rd.Samples = append(rd.Samples, record.Sample{Name: record.StepBound, Labels: record.MakeLabels("step", step, "by", by), Original: by + " of " + step})
+		}
+		a.trials = append(a.trials, &record.Trial{Cell: c, Status: record.OK, Samples: rd.Samples})
+	}
+	a.trials = append(a.trials, &record.Trial{Cell: c, Status: record.Failed, Samples: a.trials[0].Samples})
+	got := a.loadSteps()
+	if len(got) != 2 || got[0].Step != 1 || got[1].Step != 2 {
+		t.Fatalf("%+v", got)
+	}
+	v, ok := got[0].Value("rate")
+	if b := got[0].Bounds; !ok || v.Median != 11 || got[0].Trials != 3 || len(b) != 2 || b[0] != (LoadBound{"nodes", 2}) || got[0].Verdict != "nodes of 1" || len(got[0].Values) != 1 {
+		t.Errorf("%+v", got[0])
+	}
+}
