@@ -19,7 +19,7 @@ const (
 	exitUsage       = 2   // bad flags, arguments or study file; nothing was started
 	exitHost        = 3   // this host cannot do what was asked
 	exitTrials      = 4   // the study ended, but some cells failed for good
-	exitHeld        = 5   // another tare holds the host
+	exitHeld        = 5   // another tare holds the host, or another study the nodes of the cluster
 	exitGate        = 6   // a gate of `tare compare` is broken
 	exitUnjudged    = 7   // `tare compare` cannot judge: a gate needs more blocks, or two results are one
 	exitInterrupted = 130 // ended by Ctrl-C; what was finished is kept

@@ -90,11 +90,11 @@ func (s *Step) creation(rate float64, workers int) Bound {
 		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", seconds(s.Late), read)}
 	}
 	asked := s.Create * float64(workers)
-	if asked > 0 && s.Busy < much*asked {
-		return Bound{ByWorkers, 1 - s.Busy/asked, fmt.Sprintf("the %d workers waited for answers only %.0f %% of the time: the client is what is slow; %s", workers, 100*s.Busy/asked, read)}
-	}
 	if x.Processors > 0 && x.Cores >= full*float64(x.Processors) {
 		return Bound{ByServer, min(1, x.Cores/float64(x.Processors)), "the API server uses its node's processors; " + read}
+	}
+	if asked > 0 && s.Busy < much*asked {
+		return Bound{ByWorkers, 1 - s.Busy/asked, fmt.Sprintf("the %d workers waited for answers only %.0f %% of the time: the client is what is slow; %s", workers, 100*s.Busy/asked, read)}
 	}
 	if x.Store >= much*busy {
 		return Bound{ByStore, min(1, x.Store/busy), fmt.Sprintf("etcd took %s of %s that requests took; %s", seconds(x.Store), seconds(busy), read)}
