@@ -11,6 +11,7 @@ func TestKustomize(t *testing.T) {
 	for dir, form := range map[string]Tier{
 		"cluster": {Own: true}, "cluster-observe": {Own: true, Observe: true}, "namespace": {}, "namespace-observe": {Observe: true},
 		"cluster-vms": {Own: true, VMs: true}, "cluster-observe-vms": {Own: true, Observe: true, VMs: true},
+		"cluster-objects": {Own: true, Objects: true}, "cluster-observe-objects": {Own: true, Observe: true, Objects: true},
 		"namespace-vms": {VMs: true}, "namespace-observe-vms": {Observe: true, VMs: true},
 	} {
 		file := filepath.Join("../deploy/kustomize", dir, "roles.yaml")

@@ -370,3 +370,23 @@ func TestRoles(t *testing.T) {
 		t.Error("a name with a newline passes")
 	}
 }
+
+// TestLoadRules: who runs a load on objects has each right that the load gets, or else the API server refuses to give it; the
+// load has none on what others keep secret.
+func TestLoadRules(t *testing.T) {
+	user := granted(UserRules(Tier{Own: true, Objects: true}))
+	for a := range granted(LoadRules()) {
+		if !user[a] {
+			t.Errorf("the user does not have %q, and so cannot give it", a)
+		}
+		if a.resource == "secrets" && a.verb != "create" && a.verb != "delete" {
+			t.Errorf("the load may %q", a)
+		}
+	}
+	if _, err := Roles("bench", Tier{Objects: true}); err == nil || !strings.Contains(err.Error(), "leave -n out") {
+		t.Errorf("roles in a namespace that exists: %v", err)
+	}
+	if text, err := Roles("", Tier{Objects: true}); err != nil || !strings.Contains(text, "nonResourceURLs: [/metrics]") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
