@@ -8,7 +8,7 @@
 // Kata Containers has two runtimes, and each has a rule of its own (Flavour). The runtime in
 // Go boots default_vcpus and default_memory and plugs the limits in: its design document
 // docs/design/vcpu-handling-runtime-go.md ("the number of vCPUs at boot plus the ceiling of
-// the containers' CPU limits"). runtime-rs, the default since Kata 4, boots what the limits
+// the containers' CPU limits"). runtime-rs, which kata-deploy installs by default since Kata 4, boots what the limits
 // and a fixed overhead come to, and default_* count only without limits:
 // docs/how-to/how-to-size-sandbox-overhead-runtime-rs.md, and InitialSizeManager in
 // src/runtime-rs/crates/resource/src/cpu_mem/initial_size.rs. The sandbox cgroup of both is

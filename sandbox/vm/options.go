@@ -100,7 +100,7 @@ func (k *Hypervisor) Params() []param.Param {
 		{Name: paramDiskFS, Type: param.Enum, Default: guest.FSExt4, Words: []string{guest.FSExt4, guest.FSXFS},
 			Help: "the file system of a disk that tare makes for the machine; xfs needs mkfs.xfs (package xfsprogs)"},
 		{Name: paramSizing, Type: param.Enum, Default: string(sizing.Go), Words: []string{string(sizing.Go), string(sizing.RS)},
-			Help: "whose rule makes the size: go, Kata's runtime in Go, which plugs the limits in; rs, runtime-rs, the default since Kata 4, which boots limits and overhead, and takes default_vcpus and default_memory only without limits"},
+			Help: "whose rule makes the size: go, Kata's Go runtime, which plugs the limits in; rs, runtime-rs, which kata-deploy installs by default since Kata 4 and which boots limits and overhead, and takes default_vcpus and default_memory only without limits"},
 		{Name: paramOverCPU, Type: param.Float, Default: strconv.FormatFloat(sizing.DefaultOverheadVCPUs, 'g', -1, 64), Min: 0, Max: mostVCPUs,
 			Help: "with sizing rs: vCPUs that a limit does not count; their sum is rounded up"},
 		{Name: paramOverMem, Type: param.Int, Default: strconv.Itoa(sizing.DefaultOverheadMiB), Min: 0, Max: sizing.MostMemoryMiB,
