@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -16,21 +17,23 @@ import (
 type content struct {
 	layers int
 	size   int64 // of a layer, in bytes
-	base   []byte
+	base   func() []byte
 }
 
 func newContent(layers int, size int64) *content {
-	c := &content{layers: layers, size: size, base: make([]byte, size)}
-	r := rand.NewChaCha8([32]byte{1})
-	_, _ = r.Read(c.base) // it never fails
-	return c
+	return &content{layers: layers, size: size, base: sync.OnceValue(func() []byte { // a client that pulls needs none
+		b := make([]byte, size)
+		r := rand.NewChaCha8([32]byte{1})
+		_, _ = r.Read(b) // it never fails
+		return b
+	})}
 }
 
 // image is the image of a number. To make it takes the time of its digests.
 func (c *content) image(number uint64) (v1.Image, error) {
 	var add []mutate.Addendum
 	for l := range c.layers {
-		b := append([]byte(nil), c.base...)
+		b := append([]byte(nil), c.base()...)
 		var mark [16]byte
 		binary.LittleEndian.PutUint64(mark[:], number)
 		binary.LittleEndian.PutUint64(mark[8:], uint64(l))

@@ -84,7 +84,10 @@ func answers(ctx context.Context, at string, ended chan error) error {
 	}
 }
 
-// pushAll pushes the images with the numbers below n, two at once.
+// fillers is how many images pushAll pushes at once.
+const fillers = 2
+
+// pushAll pushes the images with the numbers below n.
 func pushAll(ctx context.Context, at string, n int, c *content) error {
 	next := make(chan uint64)
 	go func() {
@@ -100,7 +103,7 @@ func pushAll(ctx context.Context, at string, n int, c *content) error {
 	var pushers sync.WaitGroup
 	var failed sync.Once
 	var err error
-	for range 2 {
+	for range fillers {
 		pushers.Go(func() {
 			for i := range next {
 				if e := pushImage(ctx, at, i, c); e != nil {

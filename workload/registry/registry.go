@@ -46,6 +46,8 @@ const (
 	storage = "/data/registry"
 	// most bounds what all images hold, in bytes.
 	most = int64(64) << 30
+	// held bounds the images that clients have in memory, in bytes.
+	held = int64(4) << 30
 	// slow is the lowest expected throughput, in bytes a second, to guess times.
 	slow = 20 << 20
 )
@@ -81,7 +83,11 @@ func (registry) Responses(param.Values) []record.Response {
 
 // Roles returns the registry in the background, and a client.
 func (registry) Roles(v param.Values) ([]workload.Role, error) {
-	all := int64(v.Int("images")) * int64(v.Int("layers")) * v.Size("layer-size")
+	each := int64(v.Int("layers")) * v.Size("layer-size")
+	all, pushers := int64(v.Int("images"))*each, int64(fillers)
+	if v.Str("operation") == push {
+		pushers = int64(v.Int("clients"))
+	}
 	cold := v.Str("cache") == dropped
 	switch {
 	case v.Str("operation") == push && cold:
@@ -89,6 +95,9 @@ func (registry) Roles(v param.Values) ([]workload.Role, error) {
 	case v.Str("operation") == pull && all > most:
 		return nil, fmt.Errorf("images = %s with layers = %s and layer-size = %s take more than %s; make one of them smaller",
 			v.Str("images"), v.Str("layers"), v.Str("layer-size"), param.FormatSize(most))
+	case pushers*each > held:
+		return nil, fmt.Errorf("layers = %s with layer-size = %s: %d clients push such images at once, and have more than %s in memory; make one of them smaller",
+			v.Str("layers"), v.Str("layer-size"), pushers, param.FormatSize(held))
 	case cold && v.Int("images") < v.Int("clients"):
 		return nil, fmt.Errorf("clients = %s have less than an image each, because with cache = dropped each of images = %s is pulled once", v.Str("clients"), v.Str("images"))
 	}

@@ -25,6 +25,7 @@ func cases() []workloadtest.Case {
 		{Name: "cold", Params: param.Values{"cache": dropped}, Outputs: out("cold.json")},
 		{Name: "a cold push", Params: param.Values{"operation": push, "cache": dropped}, Refused: true},
 		{Name: "more than a disk", Params: param.Values{"images": "10000", "layers": "64", "layer-size": "1GiB"}, Refused: true},
+		{Name: "more than memory", Params: param.Values{"operation": push, "clients": "256", "layers": "64", "layer-size": "1MiB"}, Refused: true},
 		{Name: "clients without an image", Params: param.Values{"cache": dropped, "images": "2"}, Refused: true},
 	}
 }
