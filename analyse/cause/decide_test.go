@@ -196,3 +196,17 @@ func TestWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingRead: where no collector read any thread, that nothing was busy is not known, however much slower operations are.
+func TestNothingRead(t *testing.T) {
+	own, base := blank(), blank()
+	own[fRate], own[fTime], base[fRate], base[fTime] = 1e3, 1e-3, 1e4, 1e-4
+	f := facts{own: own, base: base, load: math.NaN(), costs: true}
+	if v := decide(rules(), &f); v.cause != Unknown {
+		t.Errorf("%s", v.cause)
+	}
+	f.own[fWork], f.base[fWork] = 0.01, 0.1
+	if v := decide(rules(), &f); v.cause == Unknown && v.weights[Path] != v.weights[Path] {
+		t.Errorf("with readings, %s with the weight %g", v.cause, v.weights[Path])
+	}
+}

@@ -84,9 +84,17 @@ func tasks(s *sheet) float64 {
 	return s.or(fWork, 0)
 }
 
+// busy reports whether it was read how busy any threads are.
+func (s *sheet) busy() bool {
+	return s.has(fGuest) || s.has(fVCPU) || s.has(fWork) || s.has(fHelperCPU) || s.has(fCgroup)
+}
+
 // added is how much longer than in the baseline the part of an operation's time is, in
 // seconds, that no resource accounts for: delays, sleeps, wake-ups, places in a queue.
 func (f *facts) added() float64 {
+	if !f.own.busy() || !f.base.busy() {
+		return math.NaN() // no thread was read: that nothing was busy is not known
+	}
 	own, ok := f.stays()
 	base, is := f.baseStays()
 	if !ok || !is {

@@ -70,7 +70,7 @@ workloads:
 stop: {fixed: 1}
 `)
 	out, err := tare("run", "short.yaml", "-o", "short").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "that an earlier run left behind") || strings.Contains(string(out), "that this run left behind") {
+	if err != nil || !strings.Contains(string(out), "which an earlier run left behind") || strings.Contains(string(out), "which this run left behind") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
