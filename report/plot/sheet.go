@@ -41,6 +41,7 @@ type sheet struct {
 	f      *Figure
 	y      scale
 	area   vg.Rectangle // of the data
+	least  vg.Length    // height of the area that a drawing found that it needs
 	rows   [][2]int     // colour and hatching that occur together, in order: bars of a group, lines
 	row    map[[2]int]int
 	noBold bool // the PDF canvas of gonum/plot v0.17 does not find the typeface
@@ -87,15 +88,13 @@ func (s *sheet) size() (w, h vg.Length) {
 	case Grid:
 		rows, columns := s.f.shape()
 		w, h = max(w, 2*margin+vg.Length(columns)*panelWidth), max(h, 90+vg.Length(rows)*panelHeight)
-	case Starts:
-		h = max(h, 130+nx*startRow)
-	case Line:
+	case Line, Starts:
 	}
 	w, h = min(w, longestSide), min(h, longestSide)
 	// A dry run tells what legend and labels leave for the data.
 	for range 3 {
 		s.draw(draw.NewCanvas(new(recorder.Canvas), w, h))
-		lacks := max(90, s.style.Height*0.4) - (s.area.Max.Y - s.area.Min.Y)
+		lacks := max(90, s.style.Height*0.4, s.least) - (s.area.Max.Y - s.area.Min.Y)
 		if lacks <= 0 || h >= longestSide {
 			break
 		}

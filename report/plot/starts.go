@@ -3,6 +3,7 @@ package plot
 import (
 	"fmt"
 	"image/color"
+	"maps"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (b *builder) describeStarts(f *Figure) {
 		parts = append(parts, "whiskers: 95 % intervals of the medians, below a bar of the whole start, above it of its steps")
 	}
 	var every []string
-	for _, p := range []time.Duration{300 * time.Millisecond, time.Second} {
+	for _, p := range slices.Sorted(maps.Keys(polls)) {
 		for _, name := range polls[p] {
 			every = append(every, fmt.Sprintf("%s every %s", name, short(words.Value(p.Seconds(), record.Second))))
 		}
@@ -118,13 +119,51 @@ func unexplained(x *analyse.Boot) time.Duration {
 	return max(0, rest)
 }
 
+// reach is where a start's bar and its whiskers end.
+func reach(x *analyse.Boot) time.Duration {
+	sum, far := time.Duration(0), x.Hi
+	for _, p := range x.Phases {
+		far = max(far, sum+p.Hi)
+		sum += p.Median
+	}
+	return max(far, sum+unexplained(x))
+}
+
 // Sizes of the bars of starts.
 const (
-	startRow    = vg.Length(40) // with its whiskers
 	startBar    = vg.Length(15)
-	startInside = vg.Length(16) // as wide must a step be to have a whisker
-	startLanes  = 3             // of whiskers above a bar
+	startBelow  = vg.Length(8)   // of a bar: its whole whisker
+	startLane   = vg.Length(4.5) // of whiskers above a bar
+	startGap    = vg.Length(8)   // between rows
+	startInside = vg.Length(16)  // as wide must a step be to have a whisker
 )
+
+// whisker is a step's interval above its bar, in a lane from the bar up.
+type whisker struct {
+	step   int
+	lo, hi vg.Length
+	lane   int
+}
+
+// whiskers are those of the steps that are wide enough, each in the lowest lane in which it lies on no other.
+func (s *sheet) whiskers(x *analyse.Boot, at func(time.Duration) vg.Length) (out []whisker, lanes int) {
+	var ends []vg.Length // of the lanes
+	from := time.Duration(0)
+	for _, p := range x.Phases {
+		lo, hi := at(from+p.Lo), at(from+p.Hi)
+		c := slices.Index(s.f.Colour.Levels, p.Name)
+		if c >= 0 && p.Hi > 0 && max(at(from+p.Median)-at(from), hi-lo) > startInside {
+			lane := slices.IndexFunc(ends, func(end vg.Length) bool { return end < lo-2 })
+			if lane < 0 {
+				lane, ends = len(ends), append(ends, 0)
+			}
+			ends[lane] = hi
+			out = append(out, whisker{c, lo, hi, lane})
+		}
+		from += p.Median
+	}
+	return out, len(ends)
+}
 
 // starts draws the bars from the top down.
 func (s *sheet) starts() {
@@ -133,11 +172,7 @@ func (s *sheet) starts() {
 	for i := range f.Boots {
 		x := &f.Boots[i]
 		wide = max(wide, s.width(f.X.label(i), sizeText, false))
-		sum := unexplained(x)
-		for _, p := range x.Phases {
-			sum += p.Median
-		}
-		longest = max(longest, sum, x.Hi)
+		longest = max(longest, reach(x))
 	}
 	wide = min(wide, (s.area.Max.X-s.area.Min.X)*0.4)
 	s.y = scale{hi: max(longest.Seconds()*1.03, 1e-9)}
@@ -154,11 +189,20 @@ func (s *sheet) starts() {
 		s.text(vg.Point{X: x, Y: s.area.Min.Y - 6 - sizeTick*0.8}, t.label, sizeTick, false, s.th.Ink, draw.XCenter, 0)
 	}
 	s.text(vg.Point{X: (s.area.Min.X + s.area.Max.X) / 2, Y: s.area.Min.Y - sizeTick - sizeText*1.5 - 4}, "time ("+s.y.unit+")", sizeText, false, s.th.Ink, draw.XCenter, 0)
-	row := min(startRow*1.4, (s.area.Max.Y-s.area.Min.Y)/vg.Length(len(f.Boots)))
+	lanes := 0
 	for i := range f.Boots {
-		mid := s.area.Max.Y - row*(vg.Length(i)+0.55) // more is above a bar than below it
+		_, n := s.whiskers(&f.Boots[i], at)
+		lanes = max(lanes, n)
+	}
+	above := startLane * vg.Length(lanes)
+	row := startBar + startBelow + startGap + above
+	s.least = row * vg.Length(len(f.Boots))
+	room := (s.area.Max.Y - s.area.Min.Y) / vg.Length(len(f.Boots))
+	tall := min(startBar*2, startBar+max(0, room-row)*0.4) // few bars are thicker
+	for i := range f.Boots {
+		mid := s.area.Max.Y - room*(vg.Length(i)+0.5) + (startBelow-above)/2
 		s.text(vg.Point{X: s.area.Min.X - 6, Y: mid - sizeText*0.35}, s.fit(f.X.label(i), sizeText, wide), sizeText, false, s.th.Ink, draw.XRight, 0)
-		s.start(&f.Boots[i], mid, min(startBar, row*0.45), at)
+		s.start(&f.Boots[i], mid, tall, at)
 	}
 	s.line(s.th.Ink, 0.8, vg.Point{X: s.area.Min.X, Y: s.area.Max.Y}, s.area.Min, vg.Point{X: s.area.Max.X, Y: s.area.Min.Y})
 }
@@ -166,42 +210,59 @@ func (s *sheet) starts() {
 // start draws one bar, tall high around mid.
 func (s *sheet) start(x *analyse.Boot, mid, tall vg.Length, at func(time.Duration) vg.Length) {
 	from := time.Duration(0)
-	var lanes [startLanes]vg.Length // where the whiskers above the bar end
 	for _, p := range x.Phases {
 		c := slices.Index(s.f.Colour.Levels, p.Name)
-		if c < 0 {
+		if c < 0 || p.Median == 0 {
 			continue
 		}
-		fill, pattern := s.looks(0, c, 0)
+		fill, pattern := s.stepLook(c)
 		r := vg.Rectangle{Min: vg.Point{X: at(from), Y: mid - tall/2}, Max: vg.Point{X: at(from + p.Median), Y: mid + tall/2}}
 		s.box(r, fill, over(fill), pattern)
-		if p.Poll > 0 && p.Median > 0 {
-			s.poll(vg.Rectangle{Min: r.Min, Max: vg.Point{X: at(from + min(p.Poll, p.Median)), Y: r.Max.Y}}, fill)
+		polled := vg.Rectangle{Min: r.Min, Max: vg.Point{X: at(from + min(p.Poll, p.Median)), Y: r.Max.Y}}
+		if p.Poll > 0 && !s.th.Shaded {
+			s.poll(polled, fill)
 		}
-		s.frame(s.th.Paper, 0.8, r)
+		s.edge(r)
+		if p.Poll > 0 && s.th.Shaded {
+			s.poll(polled, fill)
+		}
 		s.stepText(words.Value(p.Median.Seconds(), record.Second), r, fill)
-		if lo, hi := at(from+p.Lo), at(from+p.Hi); p.Hi > 0 && max(r.Max.X-r.Min.X, hi-lo) > startInside {
-			ink := fill
-			if s.th.Shaded { // greys are too pale for a line
-				ink = s.th.Ink
-			}
-			lane := 0 // neighbours do not lie on each other
-			for lane < startLanes-1 && lanes[lane] > lo-2 {
-				lane++
-			}
-			lanes[lane] = hi
-			s.along(lo, hi, mid+tall/2+4+4.5*vg.Length(lane), ink)
-		}
 		from += p.Median
+	}
+	above, _ := s.whiskers(x, at)
+	for _, w := range above {
+		ink, _ := s.stepLook(w.step)
+		if s.th.Shaded { // greys are too pale for a line
+			ink = s.th.Ink
+		}
+		s.along(w.lo, w.hi, mid+tall/2+4+startLane*vg.Length(w.lane), ink)
 	}
 	if rest := unexplained(x); rest > 0 {
 		r := vg.Rectangle{Min: vg.Point{X: at(from), Y: mid - tall/2}, Max: vg.Point{X: at(from + rest), Y: mid + tall/2}}
 		s.fill(s.th.Faint, r)
-		s.frame(s.th.Paper, 0.8, r)
+		s.edge(r)
 	}
 	if x.Hi > 0 {
 		s.along(at(x.Lo), at(x.Hi), mid-tall/2-4, s.th.Ink)
 	}
+}
+
+// stepLook is how a step is drawn. A colour that comes again is paler: hatching is the sign of a poll.
+func (s *sheet) stepLook(step int) (color.NRGBA, pattern) {
+	fill, p := s.looks(0, step, 0)
+	if p != plain && !s.th.Shaded {
+		return mix(fill, s.th.Paper, 0.45), plain
+	}
+	return fill, p
+}
+
+// edge parts steps: with paper or, where a step may be as white as paper, with ink.
+func (s *sheet) edge(r vg.Rectangle) {
+	if s.th.Shaded {
+		s.frame(s.th.Ink, 0.4, r)
+		return
+	}
+	s.frame(s.th.Paper, 0.8, r)
 }
 
 // poll marks what one poll of the kubelet can explain: hatched or, where hatching tells steps apart, with a line below.
@@ -241,23 +302,27 @@ func (s *sheet) startKeys() legend {
 			break
 		}
 		steps.keys = append(steps.keys, key{name, func(r vg.Rectangle) {
-			fill, p := s.looks(0, i, 0)
+			fill, p := s.stepLook(i)
 			s.box(r, fill, over(fill), p)
+			s.edge(r)
 		}})
 	}
 	if slices.ContainsFunc(f.Boots, func(x analyse.Boot) bool { return unexplained(&x) > 0 }) {
-		steps.keys = append(steps.keys, key{"in no step", func(r vg.Rectangle) { s.fill(s.th.Faint, r) }})
+		steps.keys = append(steps.keys, key{"in no step", func(r vg.Rectangle) {
+			s.fill(s.th.Faint, r)
+			s.edge(r)
+		}})
 	}
 	if f.polled() {
 		signs.keys = append(signs.keys, key{"one poll of the kubelet", func(r vg.Rectangle) {
 			if s.th.Shaded {
 				s.frame(s.th.Quiet, 0.6, r)
 			}
-			s.poll(r, s.th.Colours[1])
+			s.poll(r, s.th.Quiet) // no step's colour
 		}})
 	}
 	if f.interval() {
-		signs.keys = append(signs.keys, key{"95 % interval: of the whole below a bar, of its steps above", func(r vg.Rectangle) { s.along(r.Min.X, r.Max.X, (r.Min.Y+r.Max.Y)/2, s.th.Ink) }})
+		signs.keys = append(signs.keys, key{"95 % interval", func(r vg.Rectangle) { s.along(r.Min.X, r.Max.X, (r.Min.Y+r.Max.Y)/2, s.th.Ink) }})
 	}
 	if len(signs.keys) == 0 {
 		return legend{steps}

@@ -104,3 +104,98 @@ func TestStartsAreOfTheWholeStudy(t *testing.T) {
 		t.Errorf("%d figures, notes %q", len(figs), notes)
 	}
 }
+
+// hardStarts is a study of n kinds of starts with all steps of a pod. They scatter, so that their intervals lie over one another.
+func hardStarts(n int) Source {
+	src := podStarts()
+	names := []string{"admit", "schedule", "sandbox", "copy", "pull", "create", "start", "agent", "ready"}
+	src.Result.Boots = nil
+	for i := range n {
+		b := analyse.Boot{Cell: record.Cell{{Factor: "sandbox", Value: fmt.Sprintf("kata-clh-%d", i)}}, Levels: record.Cell{{Factor: "workload", Value: "burst"}, {Factor: "node-fill", Value: "80"}}, Starts: 48, Lo: time.Second, Hi: 9 * time.Second}
+		for k, name := range names {
+			p := analyse.PhaseTime{Name: name, Trials: 6, Median: time.Duration(100+120*(k+i%3)) * time.Millisecond, Lo: 50 * time.Millisecond, Hi: 4 * time.Second}
+			if name == "sandbox" || name == "ready" {
+				p.Poll = 300 * time.Millisecond
+			}
+			b.Start += p.Median
+			b.Phases = append(b.Phases, p)
+		}
+		b.Start += 80 * time.Millisecond
+		src.Result.Boots = append(src.Result.Boots, b)
+	}
+	return src
+}
+
+// TestStartsDoNotOverlap: neither words nor whiskers lie on each other, of however many rows, on a small page too.
+func TestStartsDoNotOverlap(t *testing.T) {
+	for _, n := range []int{1, 2, 6, mostStarts} {
+		for _, width := range []vg.Length{3 * vg.Inch, 8 * vg.Inch} {
+			for _, theme := range Themes() {
+				figs, _, err := Build(hardStarts(n), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				th, _ := NewTheme(theme)
+				d := recordFigure(t, &figs[len(figs)-1], Style{Theme: th, Width: width, Height: 2.5 * vg.Inch})
+				what := fmt.Sprintf("%d rows, %.0f wide, %s", n, width, theme)
+				for i, a := range d.texts {
+					if a.corners[0].X < 0 || a.corners[0].Y < 0 || a.corners[2].X > d.w || a.corners[2].Y > d.h {
+						t.Errorf("%s: %q is cut", what, a.text)
+					}
+					for _, b := range d.texts[i+1:] {
+						const e = 0.8
+						if a.corners[0].X < b.corners[1].X-e && b.corners[0].X < a.corners[1].X-e && a.corners[0].Y < b.corners[2].Y-e && b.corners[0].Y < a.corners[2].Y-e {
+							t.Errorf("%s: %q lies over %q", what, a.text, b.text)
+						}
+					}
+				}
+				whiskers := d.lying()
+				if len(whiskers) < 2*n {
+					t.Errorf("%s: only %d whiskers", what, len(whiskers))
+				}
+				for i, a := range whiskers {
+					if a.Max.X > d.sheet.area.Max.X {
+						t.Fatalf("%s: the whisker at %v ends beyond the axis", what, a)
+					}
+					for _, b := range whiskers[i+1:] {
+						if a.Min.X < b.Max.X && b.Min.X < a.Max.X && max(a.Min.Y-b.Min.Y, b.Min.Y-a.Min.Y) < 4 {
+							t.Fatalf("%s: the whisker at %v lies on that at %v", what, a, b)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// lying are the whiskers within the area: level lines of their width.
+func (d *drawn) lying() (out []vg.Rectangle) {
+	for _, s := range d.strokes {
+		if len(s.path) == 2 && s.width == 1 && s.path[0].Pos.Y == s.path[1].Pos.Y && s.path[0].Pos.Y > d.sheet.area.Min.Y && s.path[0].Pos.Y < d.sheet.area.Max.Y {
+			out = append(out, vg.Rectangle{Min: s.path[0].Pos, Max: s.path[1].Pos})
+		}
+	}
+	return out
+}
+
+// TestStepsLookDifferent: hatching is the sign of a poll where there are colours, so a step is not hatched there.
+func TestStepsLookDifferent(t *testing.T) {
+	figs, _, err := Build(hardStarts(1), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &figs[len(figs)-1]
+	for _, theme := range Themes() {
+		th, _ := NewTheme(theme)
+		s := newSheet(f, Style{Theme: th}, newFonts())
+		seen := make(map[string]string)
+		for i, name := range f.Colour.Levels[:len(f.Colour.Levels)-1] {
+			fill, p := s.stepLook(i)
+			look := fmt.Sprint(fill, p)
+			if seen[look] != "" || p != plain && !th.Shaded {
+				t.Errorf("%s: %s has hatching %d, and the look of %q", theme, name, p, seen[look])
+			}
+			seen[look] = name
+		}
+	}
+}

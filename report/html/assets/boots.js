@@ -37,6 +37,17 @@
     return [...b.phases, { name: none, median: Math.max(0, b.start - sum) }];
   };
 
+  // reach is where a start's bar and its whiskers end.
+  const reach = (b) => {
+    let sum = 0,
+      far = b.hi || 0;
+    for (const p of parts(b)) {
+      far = Math.max(far, sum + (p.hi || 0));
+      sum += p.median;
+    }
+    return Math.max(far, sum);
+  };
+
   Tare.renderBoots = () => {
     const rows = all();
     part.node.hidden = !rows.length;
@@ -53,7 +64,7 @@
   const build = (width, rows, scale) => {
     const narrow = Tare.narrow(width),
       left = Tare.rowRoom(scale.map(name), width),
-      end = 1.03 * Math.max(...scale.map((b) => Math.max(b.start, b.hi || 0, ...[parts(b).reduce((s, p) => s + p.median, 0)]))),
+      end = 1.03 * Math.max(...scale.map(reach)),
       ticks = Tare.niceTicks(0, end / 1e9, narrow ? 4 : 8);
     const series = [...names(), none].map((step) => ({
       type: "bar",
