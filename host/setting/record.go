@@ -99,8 +99,8 @@ func (t Table) boot() string {
 	return id
 }
 
-// save makes the record durable, so that neither a kill nor a crash of the host's storage loses what was
-// changed; or removes it if nothing is changed.
+// save replaces the record whole, so that a kill leaves the old one or the new one; or removes it if nothing is changed. It need not
+// reach a disk: a crash of the host takes the settings back too.
 func (t Table) save(r *changes) error {
 	if len(r.Changed) == 0 {
 		if err := os.Remove(t.Record); !errors.Is(err, fs.ErrNotExist) {
@@ -112,27 +112,14 @@ func (t Table) save(r *changes) error {
 	if err != nil {
 		return err //nolint:wrapcheck // it cannot happen
 	}
-	dir := filepath.Dir(t.Record)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as the lock's directory; the file is private
+	if err := os.MkdirAll(filepath.Dir(t.Record), 0o755); err != nil { //nolint:gosec // as the lock's directory; the file is private
 		return err //nolint:wrapcheck // it names the file
 	}
 	next := t.Record + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // beside the record
-	if err != nil {
+	if err := os.WriteFile(next, append(text, '\n'), 0o600); err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, t.Record); err != nil {
-		return err //nolint:wrapcheck // it names the files
-	}
-	d, err := os.Open(dir) //nolint:gosec // the record's
-	if err != nil {
-		return err //nolint:wrapcheck // it names the file
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return os.Rename(next, t.Record) //nolint:wrapcheck // it names the files
 }
 
 // Change is a setting that is not as the host had it.
