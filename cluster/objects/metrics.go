@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"tare/workload/objects"
 )
@@ -35,7 +37,7 @@ const (
 	maxLine    = 64 << 10
 )
 
-// read reads the metrics. nil: they cannot be read; the study goes on without them.
+// metrics reads the metrics. nil: they cannot be read; the study goes on without them.
 func (a *api) metrics(ctx context.Context) *readings {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -51,66 +53,60 @@ func (a *api) metrics(ctx context.Context) *readings {
 	return r
 }
 
-// parseMetrics reads metrics in the text format of Prometheus, such as
-//
-//	process_cpu_seconds_total 12.5
-//	apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",...} 0.25
+// parseMetrics reads metrics in the text format of Prometheus
+// (https://prometheus.io/docs/instrumenting/exposition_formats/). Only the lines of those that count go to its parser, which keeps all
+// that it is given.
 func parseMetrics(in io.Reader) (*readings, error) {
 	r := &readings{at: time.Now()}
-	names := map[string]*float64{
+	to := map[string]*float64{
 		"process_start_time_seconds":                              &r.began,
 		"process_cpu_seconds_total":                               &r.cpu,
 		"process_resident_memory_bytes":                           &r.memory,
 		"apiserver_flowcontrol_rejected_requests_total":           &r.rejected,
 		"apiserver_flowcontrol_request_wait_duration_seconds_sum": &r.queued,
-		"etcd_request_duration_seconds_sum":                       &r.store,
-		"etcd_request_duration_seconds_count":                     &r.stores,
-		"go_sched_gomaxprocs_threads":                             &r.threads,
+		etcdTime:                      &r.store,
+		etcdCount:                     &r.stores,
+		"go_sched_gomaxprocs_threads": &r.threads,
 	}
+	var kept bytes.Buffer
 	sc := bufio.NewScanner(in)
 	sc.Buffer(nil, maxLine)
 	for sc.Scan() {
 		line := sc.Bytes()
-		end := bytes.IndexAny(line, "{ ")
-		if end < 0 {
-			continue
+		if end := bytes.IndexAny(line, "{ "); end > 0 && to[string(line[:end])] != nil {
+			kept.Write(line)
+			kept.WriteByte('\n')
 		}
-		to := names[string(line[:end])]
-		if to == nil {
-			continue
-		}
-		labels, value := "", string(line[end:])
-		if line[end] == '{' {
-			closing := bytes.LastIndexByte(line, '}')
-			if closing < end {
-				continue
-			}
-			labels, value = string(line[end:closing]), string(line[closing+1:])
-		}
-		if strings.HasPrefix(string(line), "etcd_request") && !writes(labels) {
-			continue
-		}
-		fields := strings.Fields(value)
-		if len(fields) == 0 {
-			continue
-		}
-		x, err := strconv.ParseFloat(fields[0], 64)
-		if err != nil {
-			return nil, fmt.Errorf("a metric's value: %w", err)
-		}
-		*to += x
 	}
-	return r, sc.Err()
+	if err := sc.Err(); err != nil {
+		return nil, err
+	}
+	var parser expfmt.TextParser
+	families, err := parser.TextToMetricFamilies(&kept)
+	if err != nil {
+		return nil, fmt.Errorf("the API server's metrics: %w", err)
+	}
+	for name, f := range families {
+		for _, m := range f.GetMetric() {
+			if name != etcdTime && name != etcdCount || writes(m) {
+				*to[name] += m.GetUntyped().GetValue()
+			}
+		}
+	}
+	return r, nil
 }
 
-// writes reports whether labels of etcd_request_duration_seconds are of an operation that changes something.
-func writes(labels string) bool {
-	for _, op := range []string{"create", "update", "delete"} {
-		if strings.Contains(labels, `operation="`+op+`"`) {
-			return true
-		}
-	}
-	return false
+// Metrics of the API server's requests to etcd.
+const (
+	etcdTime  = "etcd_request_duration_seconds_sum"
+	etcdCount = "etcd_request_duration_seconds_count"
+)
+
+// writes reports whether a metric of requests to etcd is of an operation that changes something.
+func writes(m *dto.Metric) bool {
+	return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+		return l.GetName() == "operation" && slices.Contains([]string{"create", "update", "delete"}, l.GetValue())
+	})
 }
 
 // since returns what the server did since earlier readings; nil if one of both could not be read, or if they are of two servers.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +147,9 @@ func (p *pods) see(e *seen, at time.Time) {
 	}
 }
 
-func bounded(text string) string { return text[:min(len(text), maxMessage)] }
+func bounded(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
 
 // watch follows the pods with a label until ctx ends. The server's first events are of the pods that there are. If the server
 // ends the watch, it begins again, and says once more what is true.
