@@ -138,13 +138,17 @@ func (s *Session) Lead(done []record.Trial) error {
 	return s.lead(done)
 }
 
-// lead has a crew make trials. What was made before and is not done, it knows. s.mu is held.
+// lead has a crew make trials. What was made before and is not done, it knows. s.mu is held, but for the wait for running
+// trials.
 func (s *Session) lead(done []record.Trial) error {
-	switch {
-	case s.going:
+	for s.cancel != nil && !s.going { // trials that were requested by somebody who is lost: they are made first
+		changed := s.changed
+		s.mu.Unlock()
+		<-changed
+		s.mu.Lock()
+	}
+	if s.going {
 		return nil
-	case s.cancel != nil:
-		return errors.New("trials are already running")
 	}
 	old := s.crew
 	s.crew = newCrew(s, done)

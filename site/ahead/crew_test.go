@@ -221,6 +221,43 @@ func TestCrewIsAsOne(t *testing.T) {
 	}
 }
 
+// TestDetachAfterLoss: whoever is lost in a trial, comes back before it ends and detaches, finds what a whole study has, and nothing was
+// made twice.
+func TestDetachAfterLoss(t *testing.T) {
+	st, dir := tiny(), t.TempDir()
+	for _, machines := range [][]string{{""}, {"", ""}} {
+		var want, got all
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, machines...)
+			if err := (&run.Engine{Session: f, Store: &want}).Run(t.Context(), planOn(f, st, nil)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, machines...)
+			s := New(f, st, dir, 0)
+			ctx, lose := context.WithCancelCause(t.Context())
+			time.AfterFunc(4500*time.Millisecond, func() { lose(site.ErrLeft) })
+			_ = (&run.Engine{Session: s, Store: &got}).Run(ctx, planOn(f, st, nil))
+			if err := s.GoOn(got.trials); err != nil {
+				t.Fatal(err)
+			}
+			s.Leave()
+			time.Sleep(time.Hour)
+			if err := (&run.Engine{Session: s, Store: &got}).Run(t.Context(), planOn(f, st, got.trials)); err != nil {
+				t.Fatal(err)
+			}
+			if f.made != len(want.trials) {
+				t.Errorf("%d machines: %d trials were made for %d", len(machines), f.made, len(want.trials))
+			}
+			s.Close()
+		})
+		if d := cmp.Diff(want.trials, got.trials); d != "" {
+			t.Errorf("%d machines: -nobody left +lost and detached: %s", len(machines), d)
+		}
+	}
+}
+
 // TestCrewBadLuck: whoever leaves, comes back, or loses a node in the middle gets a whole study.
 func TestCrewBadLuck(t *testing.T) {
 	st := studies()["looks"]
