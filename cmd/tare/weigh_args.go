@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/host"
+	"tare/param"
 	"tare/record"
 	"tare/report/words"
 	"tare/site"
@@ -54,10 +55,16 @@ func completeList(names []string, toComplete string) ([]cobra.Completion, cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// isolates reports whether a sandbox is one to weigh: neither the baseline nor the fake one.
+// isolates reports whether a sandbox is one to weigh: neither the baseline nor the fake one, nor one that cannot start as it is, such as
+// KubeVirt's, whose disk a study must name.
 func isolates(info study.SandboxInfo) bool {
 	if info.Traits == nil {
 		return false
+	}
+	if info.CheckOptions != nil {
+		if v, err := param.Fill(info.Params, nil); err != nil || info.CheckOptions(v) != nil {
+			return false
+		}
 	}
 	f := info.Traits(nil).Family
 	return f != record.FamilyNative && f != record.FamilyFake
