@@ -52,6 +52,10 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	classes := s.findClasses(ctx)
 	out = append(out, s.findStorage(ctx)...)
 	out = append(out, s.findVMs(ctx)...)
+	busy := error(nil)
+	if s.Image != "" {
+		busy = s.disturbs(ctx)
+	}
 	switch {
 	case s.Image == "":
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: give --image, and small pods check the image, each class, the nodes' clocks and the network between pods")})
@@ -59,6 +63,8 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: no node takes pods")})
 	case classes[0].Err != nil:
 		out = append(out, classes...)
+	case busy != nil:
+		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: busy})
 	default:
 		done := trying("pods", podWithin+pathWithin)
 		out = append(out, s.tryPods(ctx)...)

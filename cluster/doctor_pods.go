@@ -48,16 +48,8 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 			out = append(out, Finding{Area: AreaPods, Name: "removal", Err: err})
 		}
 	}()
-	all := s.untainted()
-	for _, n := range all {
-		d.nodes = append(d.nodes, n.Name)
-	}
-	busy, err := s.holder(ctx, d)
-	d.nodes = nil // the probes are no study, and claim nothing
-	if busy != "" {
-		return append(out, Finding{Area: AreaPods, Name: "pods", Err: fmt.Errorf("not tried: study %s measures on these nodes, and pods would disturb it; try again when it has ended", busy)})
-	}
-	if err == nil && !d.shared {
+	var err error
+	if !d.shared {
 		err = d.makeNamespace(ctx, d.namespace, "restricted")
 	}
 	if err == nil {
@@ -66,6 +58,7 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 	if err != nil {
 		return append(out, Finding{Area: AreaPods, Name: "namespace", Err: err})
 	}
+	all := s.untainted()
 	nodes := all[:min(len(all), mostProbes)]
 	if len(nodes) < len(all) {
 		out = append(out, Finding{Area: AreaPods, Name: "nodes", Detail: fmt.Sprintf("%d of %d nodes tried", len(nodes), len(all))})
@@ -99,6 +92,20 @@ func (s *Site) tryPods(ctx context.Context) (out []Finding) {
 		out = append(out, s.tryObserver(ctx, d, nodes[0].Name))
 	}
 	return out
+}
+
+// disturbs says that pods on the nodes would disturb a study; nil if none measures there.
+func (s *Site) disturbs(ctx context.Context) error {
+	d := &deployment{api: s.api}
+	d.name(newID(), s.Namespace)
+	for _, n := range s.untainted() {
+		d.nodes = append(d.nodes, n.Name)
+	}
+	other, err := s.holder(ctx, d)
+	if other != "" {
+		err = fmt.Errorf("not tried: study %s measures on these nodes, and pods would disturb it; try again when it has ended", other)
+	}
+	return err
 }
 
 // undo removes what was made, and waits until it is gone.

@@ -66,7 +66,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 type heldError struct{ study, in string }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("study %s measures on the same nodes of the cluster; wait for it with --wait, end it with `tare clean --on k8s%s --study %[1]s`, or give the studies different nodes with node-selector (docs/cluster.md)", e.study, e.in)
+	return fmt.Sprintf("study %s measures on the same nodes of the cluster; wait for it with --wait, or give the studies different nodes with node-selector (docs/cluster.md); if it is yours, `tare clean --on k8s%s --study %[1]s` ends it", e.study, e.in)
 }
 
 func (*heldError) Unwrap() error { return &claim.HeldError{} }

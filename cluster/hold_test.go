@@ -134,7 +134,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestDoctorKeepsOff: doctor starts no pods on nodes that a study measures on.
+// TestDoctorKeepsOff: doctor finds the study that its pods would disturb, and makes nothing.
 func TestDoctorKeepsOff(t *testing.T) {
 	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
 	api.begin("told", "node1")
@@ -142,11 +142,11 @@ func TestDoctorKeepsOff(t *testing.T) {
 	n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	n.Name = "node1"
 	s.ready = append(s.ready, n)
-	found := s.tryPods(t.Context())
-	if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Error(), "study told measures on these nodes") {
-		t.Errorf("found %+v", found)
+	if err := s.disturbs(t.Context()); err == nil || !strings.Contains(err.Error(), "study told measures on these nodes") {
+		t.Errorf("with a study: %v", err)
 	}
-	if len(api.all) != 1 {
-		t.Errorf("doctor made a namespace: %v", api.all)
+	n.Name = "node2"
+	if err := s.disturbs(t.Context()); err != nil || len(api.all) != 1 {
+		t.Errorf("on other nodes: %v, %d namespaces", err, len(api.all))
 	}
 }

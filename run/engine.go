@@ -48,8 +48,8 @@ type Event struct {
 	Plan  *plan.Plan
 }
 
-// ErrNoNode says that the last node was lost. What was finished is kept.
-var ErrNoNode = errors.New("no node is left to run trials on; mend that and repeat the same command: it resumes from here")
+// ErrNoNode says that the last node was lost, or all of them at once. What was finished is kept.
+var ErrNoNode = errors.New("no more trials can run; mend that and repeat the same command: it resumes from here")
 
 // Nodes are the names of a session's nodes, as plan.New takes them.
 func Nodes(s site.Session) []string {
