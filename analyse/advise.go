@@ -44,7 +44,8 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 		Imported: a.imported(),
 		Measured: a.measured,
 		Only:     only,
-		Modelled: slices.ContainsFunc(a.trials, modelledTrial),
+		Modelled: r.Modelled,
+		On:       r.On(),
 		Mean:     a.gained,
 	})
 }

@@ -1,23 +1,42 @@
 package analyse
 
 import (
-	"slices"
 	"strings"
 
 	"tare/record"
 )
 
-// modelled sets Result.Modelled where a trial says that a model made it, as all of its
-// folder then are. Published figures are of machines: modelled ones are not set
-// beside them.
+// On is the flag that selects the site of the trials in a command line; "" for a host.
+func (r *Result) On() string {
+	switch {
+	case r.Modelled:
+		return "--on model"
+	case r.OnCluster:
+		return "--on k8s"
+	}
+	return ""
+}
+
+// modelled takes published figures out of a modelled result. They are of machines: modelled ones are not
+// set beside them.
 func (a *analysis) modelled(r *Result) {
-	r.Modelled = slices.ContainsFunc(a.trials, modelledTrial)
 	if r.Modelled && r.Published != nil {
 		r.Published = nil
 		r.Warnings = append(r.Warnings, Warning{Code: "modelled", Text: "published figures are left out: these are modelled, and only measured ones are set beside them"})
 	}
 }
 
+// clusterTrial reports whether a node of a cluster ran a sandbox of a trial.
+func clusterTrial(t *record.Trial) bool {
+	for name := range t.Facts {
+		if strings.HasSuffix(name, "."+record.FactNode) {
+			return true
+		}
+	}
+	return false
+}
+
+// modelledTrial reports whether a trial says that a model made it, as all of its folder then are.
 func modelledTrial(t *record.Trial) bool {
 	for name, v := range t.Facts {
 		if v == record.AcceleratorModel && strings.HasSuffix(name, AcceleratorFact) {

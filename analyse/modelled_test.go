@@ -23,8 +23,11 @@ func TestModelled(t *testing.T) {
 	if r := with(map[string]string{"server.accelerator": "kvm", "model.measured": "model"}); r.Modelled || r.Published == nil {
 		t.Errorf("measured: %v, %v", r.Modelled, r.Published)
 	}
+	if r := with(map[string]string{"main.node": "node1"}); !r.OnCluster || r.On() != "--on k8s" {
+		t.Errorf("on a cluster: %v, %q", r.OnCluster, r.On())
+	}
 	r := with(map[string]string{"main.accelerator": record.AcceleratorModel})
-	if !r.Modelled || r.Published != nil {
+	if !r.Modelled || r.OnCluster || r.On() != "--on model" || r.Published != nil {
 		t.Errorf("modelled: %v, %v", r.Modelled, r.Published)
 	}
 	if !slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Code == "modelled" }) {

@@ -83,6 +83,8 @@ type Result struct {
 
 	// Modelled: the figures are a model's, not a machine's (`tare run --on model`).
 	Modelled bool `json:"modelled,omitempty"`
+	// OnCluster: the trials ran on a Kubernetes cluster (`tare run --on k8s`).
+	OnCluster bool `json:"on_cluster,omitempty"`
 
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again
 }

@@ -163,7 +163,7 @@ func describe(n *corev1.Node) record.Node {
 	return record.Node{Name: cmp.Or(n.Labels[corev1.LabelHostname], n.Name), Machine: i.BootID, Host: record.Host{
 		Hostname: n.Name, OS: i.OSImage, Kernel: i.KernelVersion, Arch: i.Architecture,
 		Threads: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
-		Tools: map[string]string{"kubelet": i.KubeletVersion, "container runtime": i.ContainerRuntimeVersion},
+		Tools: map[string]string{record.ToolKubelet: i.KubeletVersion, "container runtime": i.ContainerRuntimeVersion},
 	}}
 }
 

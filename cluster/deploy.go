@@ -139,8 +139,8 @@ func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Obj
 	return append(out, elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b))
 }
 
-// load is the identity of roles that use the cluster's API, and its rights. The study's namespace owns what is of the whole
-// cluster, so it goes with the namespace, whoever deletes that.
+// load returns the service account of roles that use the cluster's API, and its rights. The study's namespace owns the
+// ClusterRole and its binding, so they go with it, whoever deletes it.
 func (d *deployment) load() []kube.Object {
 	name := pod.LoadAccount(d.id)
 	meta := d.meta(name)

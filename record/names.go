@@ -128,6 +128,8 @@ const (
 	FactRoot    = "root_file_system"
 	FactNetwork = "network"
 	FactDevice  = "network_device"
+	// ToolKubelet is the tool that only a cluster's node has (Host.Tools).
+	ToolKubelet = "kubelet"
 	// FactRuntimeClass is a pod's RuntimeClass. Only pods have it; it is empty for the cluster's default.
 	FactRuntimeClass = "runtime_class"
 	// FactStorage begins the end of the names ROLE.storage.VOLUME: what a volume is stored on.

@@ -47,8 +47,11 @@ func (f *filler) run() string {
 			set(l.Factor, unique(append(f.from(l.Factor), l.Value)))
 		}
 	}
-	return "tare run STUDY " + strings.Join(out, " ")
+	return f.b.run() + " " + strings.Join(out, " ")
 }
+
+// run begins the command that measures cells of the study, where it was measured.
+func (b *builder) run() string { return strings.TrimSpace("tare run STUDY " + b.in.On) }
 
 // LevelWith returns the first sandbox, by name, that has the flags of another and the given
 // one besides; false when none has.

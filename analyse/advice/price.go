@@ -25,7 +25,7 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	case chosen != nil && b.in.Imported:
 		return fmt.Sprintf("%s, but not sure: %s", b.measured(), chosen.reason)
 	case chosen != nil:
-		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: tare run STUDY%s", b.measured(), chosen.reason, moreBlocks)
+		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: %s%s", b.measured(), chosen.reason, b.run(), moreBlocks)
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
 		return "" // nothing is set, so that nothing is to be proven
 	case len(g.rule.Set) == 0:

@@ -112,7 +112,7 @@ func (b *builder) again(of []*cause.Finding, blocks int) string {
 		}
 		return " --set " + quoted(factor+"="+strings.Join(first, ","))
 	}
-	out := "tare run STUDY" + levels(b.in.Compare, b.in.Baseline)
+	out := b.run() + levels(b.in.Compare, b.in.Baseline)
 	if b.in.Compare != study.FactorWorkload {
 		out += levels(study.FactorWorkload)
 	}

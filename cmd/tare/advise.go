@@ -201,13 +201,13 @@ func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.It
 	for i := range items {
 		x := &items[i]
 		complete := func(text string) string {
-			before, line, ok := strings.Cut(text, "tare run STUDY ")
+			before, line, ok := strings.Cut(text, strings.TrimSpace("tare run STUDY "+r.result.On())+" ")
 			if !ok {
 				return text
 			}
 			run := fmt.Sprintf("tare run %s --results %s ", words.Path(filepath.Join(base, "study.yaml")), words.Path(fmt.Sprintf("%s-advice-%d", base, i+1)))
-			if r.result.Modelled {
-				run += "--on model "
+			if on := r.result.On(); on != "" {
+				run += on + " "
 			}
 			for _, s := range r.study.Overrides {
 				if key, _, _ := strings.Cut(s, "="); !strings.Contains(line, "--set "+key+"=") { // else the line says it

@@ -28,7 +28,7 @@ func goOn(dir string, at site.About) string {
 // otherKind says why modelled and measured results are not mixed in a folder.
 func otherKind(meta store.Meta, dir string, at site.About) error {
 	if meta.Modelled == at.Modelled {
-		return nil
+		return otherPlace(meta, dir, at)
 	}
 	has, wants, flag := "measured", "modelled", ""
 	if meta.Modelled {
@@ -36,6 +36,20 @@ func otherKind(meta store.Meta, dir string, at site.About) error {
 	}
 	return coded(exitUsage, "%s holds %s results, and they are never mixed with %s ones; `%s` resumes those, --results names another folder for these",
 		dir, has, wants, goOn(dir, site.About{Flag: flag}))
+}
+
+// otherPlace says why results of a cluster and those of a host are not mixed in a folder.
+func otherPlace(meta store.Meta, dir string, at site.About) error {
+	const flag = "--on " + onCluster
+	_, of := meta.Host.Tools[record.ToolKubelet]
+	switch on := strings.HasPrefix(at.Flag, flag); {
+	case of && !on:
+		return coded(exitUsage, "%s holds results of a Kubernetes cluster, and they are never mixed with those of a host; `%s` and the cluster's flags resume those, --results names another folder for these",
+			dir, goOn(dir, site.About{Flag: flag}))
+	case on && !of:
+		return coded(exitUsage, "%s holds results of a host, and they are never mixed with those of a cluster; `%s` resumes those, --results names another folder for these", dir, goOn(dir, site.About{}))
+	}
+	return nil
 }
 
 // pace is how fast a rehearsal goes: its trials say how long real ones take. Nil is

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/record"
+	"tare/site"
 	"tare/store"
 )
 
@@ -53,5 +55,26 @@ func TestKillRehearsal(t *testing.T) {
 	tare(t, "run", file, "--on", "model", "-o", results)
 	if d := cmp.Diff(load(t, whole), load(t, results), cmpopts.IgnoreFields(record.Trial{}, "Start", "Session")); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestOtherPlace: results of a cluster and of a host are never mixed in a folder, and the message says how each goes on.
+func TestOtherPlace(t *testing.T) {
+	const cluster = "--on k8s --tare-image r/tare@sha256:1"
+	for _, c := range []struct {
+		tools map[string]string
+		flag  string
+		want  string // "": they may be mixed
+	}{
+		{nil, "", ""},
+		{map[string]string{record.ToolKubelet: "v1.34"}, cluster, ""},
+		{map[string]string{record.ToolKubelet: "v1.34"}, "", "`tare run r --on k8s` and the cluster's flags"},
+		{map[string]string{record.ToolKubelet: "v1.34"}, "--host db1", "results of a Kubernetes cluster"},
+		{map[string]string{"runc": "1.1"}, cluster, "`tare run r` resumes those"},
+	} {
+		err := otherKind(store.Meta{Host: record.Host{Tools: c.tools}}, "r", site.About{Flag: c.flag})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v with %q: %v, want %q", c.tools, c.flag, err, c.want)
+		}
 	}
 }

@@ -152,7 +152,7 @@ func Answer(r *analyse.Result) *Section {
 func Ending(r *analyse.Result, dir string) *Section {
 	s, next := &Section{ID: "ending"}, words.State(r)+". "
 	if !r.Finished {
-		next += "Go on: tare run " + folder(dir) + ". "
+		next += goOn(r, dir) + ". "
 	}
 	s.Text(next + "All figures: tare report " + folder(dir) + " --json")
 	return s

@@ -198,16 +198,21 @@ func worthSetting(x *advice.Item) bool {
 	return !x.Contradicted && !x.Brief && (len(x.Sets) > 0 || len(x.Patches) > 0)
 }
 
+// goOn says how a study goes on. On a cluster it takes more flags, such as that of tare's image.
+func goOn(r *analyse.Result, dir string) string {
+	out := strings.TrimSpace("Go on: tare run " + folder(dir) + " " + r.On())
+	if r.OnCluster {
+		out += ", with the other flags of the first run"
+	}
+	return out
+}
+
 // ended says how far the study is and where the rest of the report is.
 func ended(r *analyse.Result, dir string) *Section {
 	s := &Section{ID: "ending"}
 	next := words.State(r) + "."
 	if !r.Finished {
-		next += " Go on: tare run " + folder(dir)
-		if r.Modelled {
-			next += " --on model"
-		}
-		next += "."
+		next += " " + goOn(r, dir) + "."
 	}
 	if of := needing(r); r.Finished && len(of) > 0 {
 		c := of[0]
