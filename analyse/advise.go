@@ -46,7 +46,9 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 		Only:     only,
 		Modelled: r.Modelled,
 		On:       r.On(),
-		Mean:     a.gained,
+
+		OnCluster: r.OnCluster,
+		Mean:      a.gained,
 	})
 }
 

@@ -17,8 +17,15 @@ type Shortage struct {
 	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided, or because it hardly could be
 }
 
+// mostForecast is the most blocks that are forecast. Beyond it, the number says more of the scatter's own
+// error than of what is needed, and nobody measures so many.
+const mostForecast = 1000
+
 // String says it: "about 14 more blocks, 6 min". It leaves out a time that is not known.
 func (s *Shortage) String() string {
+	if s.Blocks > mostForecast {
+		return fmt.Sprintf("over %d more blocks, which is too many to measure", mostForecast)
+	}
 	blocks := fmt.Sprintf("about %d more blocks", s.Blocks)
 	if s.Blocks == 1 {
 		blocks = "about 1 more block"

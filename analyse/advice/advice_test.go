@@ -154,7 +154,7 @@ func TestEachRule(t *testing.T) {
 		{"virtiofsd-block", cause.Helper, "virtiofsd", at("vm"), "fio", nil, 2, []string{"volumeDevices", "rootfs=virtiofs,block"}},
 		{"virtiofsd-cache", cause.Helper, "virtiofsd", at("vm"), "fio", nil, 2, []string{`virtio_fs_cache: "always"`, "--thread-pool-size=4", "stale"}},
 		{"gvisor-host-network", cause.Helper, "sentry", at("runsc-systrap"), net, many, 2, []string{`network = "host"`, "decreases its isolation"}},
-		{"gvisor-host-network", cause.Path, "", at("runsc-systrap"), net, nil, 0, []string{"--network=host"}},
+		{"gvisor-host-network", cause.Path, "", at("runsc-systrap"), net, nil, 0, []string{"--network=host run"}},
 		{"gvisor-files", cause.Helper, "gofer", at("runsc-systrap"), "fio", nil, 2, []string{`directfs = "true"`, "stale data"}},
 		{"helper-other", cause.Helper, "shim", at("runc"), net, many, 2, []string{"One shim thread"}},
 		{"guest-vcpus", cause.Guest, "", at("vm", "default_vcpus", "2"), net, many, 2, []string{`default_vcpus: "4"`}},

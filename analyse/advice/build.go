@@ -27,6 +27,7 @@ type Input struct {
 	Measured  func(record.Cell, string) bool // whether a cell has values of a response
 	Only      func(record.Cell) bool         // cells to advise on; nil: all. Others still tell what a setting is worth
 	Modelled  bool                           // a model made the figures, and texts say so
+	OnCluster bool                           // the trials ran in a cluster's pods
 	On        string                         // the flag of the site that the figures are of; "" for a host
 
 	// Mean sums up the ratios of the geometric mean of the others to the base, over the

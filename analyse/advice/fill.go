@@ -85,6 +85,12 @@ func (f *filler) funcs() template.FuncMap {
 			}
 			return strings.Join(out, "; ")
 		},
+		"nodes": func() string { // that have a file of a runtime
+			if s.cluster {
+				return " of each node, for its RuntimeClass"
+			}
+			return ""
+		},
 		"run": f.run,
 	}
 }
@@ -122,7 +128,7 @@ func (f *filler) patches() []Patch {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		out = append(out, Patch{For: p.For, File: p.File, Text: strings.TrimRight(text, "\n") + "\n"})
+		out = append(out, Patch{For: p.For, File: f.text(p.File), Text: strings.TrimRight(text, "\n") + "\n"})
 	}
 	return out
 }

@@ -53,12 +53,13 @@ type subject struct {
 	workers int     // 0 unknown
 	cores   float64 // used; 0 unknown
 	arpFull bool    // it talks to more neighbours than the limit of the ARP table that the study gave the host
+	cluster bool    // the trials ran in a cluster's pods, which have no command line of a runtime
 	gains   bool    // measured: more processors surely serve its own cell better, whatever the workers
 }
 
 func (b *builder) subject(i int) *subject {
 	f := &b.in.Findings[i]
-	s := &subject{f: f, at: i, vcpus: 1}
+	s := &subject{f: f, at: i, vcpus: 1, cluster: b.in.OnCluster}
 	s.family, s.args = b.familyOf(f)
 	if v, ok := f.Cell.Get(study.FactorCPULimit); ok && v != none {
 		s.limit, _ = strconv.ParseFloat(v, 64)
@@ -265,6 +266,7 @@ func conditions() map[string]func(*subject) bool {
 		"disk":            func(s *subject) bool { return s.path == "disk" },
 		"virtiofs":        func(s *subject) bool { return level(s, factorRootfs, virtiofs) == virtiofs },
 		"pinned":          func(s *subject) bool { return level(s, study.FactorCPUs, anyCPU) != anyCPU },
+		"host":            func(s *subject) bool { return !s.cluster },
 		"own-network":     func(s *subject) bool { return !slices.Contains(s.args, hostNetwork) },
 		"on-ptrace":       func(s *subject) bool { return s.platform() == ptrace },
 		"on-systrap":      func(s *subject) bool { return s.platform() == systrap },
