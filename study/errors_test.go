@@ -88,6 +88,7 @@ func TestErrors(t *testing.T) {
 		{name: "key of another base", src: head + "sandboxes:\n  k: {runtime: x, firmware: uefi}\n", want: `t.yaml:5:19: unknown key "firmware" in sandbox k; write one of kind, runtime, args`},
 		{name: "key of a base", src: head + "sandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
 		{name: "word of a base", src: head + "sandboxes:\n  k: {kind: vm, firmware: bios}\n", want: `t.yaml:5:27: "bios" is not a level of firmware; write one of none, uefi`},
+		{name: "level of a wrong definition", src: strings.Replace(head, "runc", "k", 1) + "sandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
 		{name: "argument in lines", src: head + "sandboxes:\n  k: {runtime: x, args: [\"a\\nb\"]}\n", want: `t.yaml:5:26: an element of args has control characters in it; write one line of plain text`},
 
 		{name: "zip lengths", src: head + "zip: [[sandbox, cpu-limit]]\n", want: ""},

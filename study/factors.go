@@ -149,6 +149,9 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 			t = c
 			continue
 		}
+		if p.Name == FactorSandbox && d.refused[t] {
+			return "", false // its definition says what is wrong
+		}
 		if p.Name == FactorSandbox && d.cat.Lacks != nil {
 			what, instead := d.cat.Lacks(t)
 			d.bad(n, instead, "%s", what)

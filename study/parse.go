@@ -74,6 +74,7 @@ type draft struct {
 	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
 	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
+	refused map[string]bool // sandboxes whose definitions have mistakes, so that their names are none
 	pace    pace            // of workloads that do not say theirs
 
 	loads    []*load
@@ -110,7 +111,7 @@ func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error
 func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {
 	d := &draft{
 		reader: &reader{file: file, said: map[string]bool{}, origin: map[*yaml.Node]string{}},
-		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{}, texts: map[string]string{},
+		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{}, refused: map[string]bool{}, texts: map[string]string{},
 		study: &Study{
 			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
 			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
@@ -440,7 +441,10 @@ func (d *draft) sandboxesOf(n *yaml.Node) {
 		} else if _, taken := d.cat.Sandboxes[name]; taken {
 			d.bad(p.key, "choose another name", "sandbox %q already exists", name)
 		}
-		d.define(name, p)
+		before := len(d.errs)
+		if d.define(name, p); len(d.errs) > before {
+			d.refused[name] = true
+		}
 	}
 }
 
