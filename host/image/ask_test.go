@@ -48,6 +48,9 @@ func TestAsk(t *testing.T) {
 	if _, err := Ask(t.Context(), "NOT A REFERENCE", runtime.GOARCH, false); !errors.Is(err, ErrReference) {
 		t.Errorf("no reference: %v", err)
 	}
+	if _, err := Ask(t.Context(), "https://r.example.org/app:1", runtime.GOARCH, false); !errors.Is(err, ErrReference) || !strings.Contains(err.Error(), "write r.example.org/app:1") {
+		t.Errorf("with a scheme: %v", err)
+	}
 	if _, err := Ask(t.Context(), h.at+"/me/none:1", runtime.GOARCH, false); !errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "has no such image; check its name and tag") {
 		t.Errorf("no image: %v", err)
 	}

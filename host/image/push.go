@@ -28,13 +28,13 @@ type PushOptions struct {
 // the credentials of docker or podman, and returns the reference by digest. It uses no TLS
 // for registries on this host. With Others or Add, the reference stands for an index of images.
 func (b *Builder) Push(ctx context.Context, t Tree, ref string, o PushOptions) (string, error) {
-	by, parse := remote.DefaultTransport, []name.Option{}
+	by := remote.DefaultTransport
 	if o.Insecure {
-		by, parse = unchecked(), append(parse, name.Insecure)
+		by = unchecked()
 	}
-	to, err := name.ParseReference(ref, parse...)
+	to, err := parseReference(ref, o.Insecure)
 	if err != nil {
-		return "", fmt.Errorf("%w: %q: %w", ErrReference, ref, err)
+		return "", err
 	}
 	p := pushing{b, to, []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by)}}
 	var h v1.Hash
@@ -133,6 +133,22 @@ func unchecked() http.RoundTripper {
 	t := remote.DefaultTransport.(*http.Transport).Clone()    // as that package says
 	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user asks for it
 	return t
+}
+
+// parseReference reads the name of an image in a registry; insecure, of one without TLS.
+func parseReference(text string, insecure bool) (name.Reference, error) {
+	if _, after, is := strings.Cut(text, "://"); is {
+		return nil, fmt.Errorf("%w: %q has a scheme; write %s", ErrReference, text, after)
+	}
+	var parse []name.Option
+	if insecure {
+		parse = append(parse, name.Insecure)
+	}
+	ref, err := name.ParseReference(text, parse...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q: %w", ErrReference, text, err)
+	}
+	return ref, nil
 }
 
 // ErrReference means that the reference cannot be parsed.

@@ -29,13 +29,9 @@ const (
 
 // inRegistry is an image that is pulled.
 func (b *Builder) inRegistry(text string) (source, error) {
-	var parse []name.Option
-	if b.insecure {
-		parse = append(parse, name.Insecure)
-	}
-	ref, err := name.ParseReference(text, parse...)
+	ref, err := parseReference(text, b.insecure)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrReference, err)
+		return nil, err
 	}
 	return &pulled{builder: b, name: text, ref: ref}, nil
 }
