@@ -6,18 +6,24 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// interruptible ends the context at the first SIGINT or SIGTERM; the second
-// ends the process, whatever it is doing.
+// interruptible ends the context at the first SIGINT or SIGTERM, or once nobody reads the output any more, as in
+// `tare run | head`. The second signal ends the process, whatever it is doing.
 func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
+	signal.Ignore(syscall.SIGPIPE) // it would end the process before it has cleaned up
+	unread := closedPipe(done)
 	go func() {
 		select {
 		case <-sigs:
+		case <-unread:
 		case <-done:
 			return
 		}
@@ -33,6 +39,27 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
+}
+
+// closedPipe returns a channel that is closed once stdout or stderr is a pipe or a socket without a reader. poll(2)
+// then reports POLLERR. It looks each second, until done.
+func closedPipe(done <-chan struct{}) <-chan struct{} {
+	closed := make(chan struct{})
+	go func() {
+		for {
+			fds := []unix.PollFd{{Fd: 1}, {Fd: 2}}
+			if n, err := unix.Poll(fds, 0); err == nil && n > 0 && (fds[0].Revents|fds[1].Revents)&unix.POLLERR != 0 {
+				close(closed)
+				return
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return closed
 }
 
 // waitHelp is the help of --wait, of every verb that takes the host; waitAnywhere, of those that can also measure elsewhere.
