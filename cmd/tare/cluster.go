@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -73,7 +74,7 @@ func (f *clusterFlags) given() string {
 
 // addAtOnce adds the flag of a verb that makes many trials.
 func (f *clusterFlags) addAtOnce(fl *pflag.FlagSet) {
-	fl.IntVar(&f.atOnce, "at-once", 0, "with --on k8s: run `N` trials at once, each on its own node (default: one on each machine)")
+	fl.Var((*nodesAtOnce)(&f.atOnce), "at-once", "with --on k8s: run `N` trials at once, each on its own node (default: one on each machine)")
 }
 
 // addImage adds them to a verb that has no --image of its own: it is tare's.
@@ -90,6 +91,24 @@ func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.As, "as", "", "with --on k8s: the user to impersonate")
 	fl.Var((*perSecond)(&f.QPS), "kube-api-qps", "with --on k8s: send at most `N` requests per second to the API server (default 50)")
 }
+
+// nodesAtOnce is the value of --at-once. 0 is the default.
+type nodesAtOnce int
+
+// Set implements pflag.Value.
+func (n *nodesAtOnce) Set(text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 1 {
+		return errors.New("give 1 or more; without the flag, one trial runs on each machine")
+	}
+	*n = nodesAtOnce(v)
+	return nil
+}
+
+func (n *nodesAtOnce) String() string { return strconv.Itoa(int(*n)) }
+
+// Type implements pflag.Value.
+func (*nodesAtOnce) Type() string { return "int" }
 
 // perSecond is the value of --kube-api-qps. 0 is the default.
 type perSecond float32
@@ -116,9 +135,6 @@ func (*perSecond) Type() string { return "float32" }
 func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; push tare's image with `tare image push tare REGISTRY/NAME:TAG`, and give the reference that it prints")
-	}
-	if f.atOnce < 0 {
-		return nil, coded(exitUsage, "--at-once %d: give 1 or more; without the flag, one trial runs on each machine", f.atOnce)
 	}
 	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.say("%s", text) }}
 	if err := s.Reach(f.Where); err != nil {
