@@ -87,6 +87,13 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 	for i := range pods.Items {
 		studies[pods.Items[i].Labels[pod.LabelStudy]] = pods.Items[i].CreationTimestamp.Time
 	}
+	if len(studies) == 0 {
+		// A namespace that does not exist is listed as an empty one, and the roles of a shared one do not allow reading it itself.
+		try := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: pod.Managed + "-try"}}
+		if err := s.api.Try(ctx, try); kube.IsGone(err) {
+			return nil, &site.UnableError{Err: fmt.Errorf("there is no namespace %s on %s; check the name given with -n", s.Namespace, s.api.Server())}
+		}
+	}
 	var out []claim.Leftover
 	for _, id := range slices.Sorted(maps.Keys(studies)) {
 		var err error

@@ -44,9 +44,12 @@ type Finding struct {
 // pods, and removes them again. It returns an error only if the API server does not answer. It calls trying before
 // a slow check, with the most time that the check may take.
 func (s *Site) Examine(ctx context.Context, trying func(what string, within time.Duration) (done func())) ([]Finding, error) {
+	if err := s.api.Ping(ctx); err != nil {
+		return nil, &site.UnableError{Err: err}
+	}
 	out, err := s.permissions(ctx)
 	if err != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("cannot check your rights on %s: %w", s.api.Server(), err)}
+		return nil, &site.UnableError{Err: fmt.Errorf("cannot check your rights on %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
 	out = append(out, s.findNodes(ctx)...)
 	classes := s.findClasses(ctx)

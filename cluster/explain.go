@@ -23,6 +23,9 @@ func explained(err error, namespace string) error {
 	if !errors.As(err, &status) {
 		return err
 	}
+	if apierrors.IsUnauthorized(err) {
+		return errors.New("the API server does not accept the kubeconfig's credentials (Unauthorized); they may have expired: log in again, or give another --context")
+	}
 	text, details := status.Status().Message, status.Status().Details
 	if apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" {
 		return fmt.Errorf("there is no namespace %s; create it with `kubectl create namespace %[1]s`, or leave -n out, and each study creates its own", details.Name)

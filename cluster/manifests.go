@@ -164,6 +164,12 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		if !is {
 			continue // Sandboxes has skipped it
 		}
+		if k, is := k.(*pod.RuntimeClass); is {
+			if err := k.Cannot(&p.Want); err != nil {
+				skips = append(skips, record.Skip{Cell: p.Cell, Reason: p.Kind + ": " + err.Error()})
+				continue
+			}
+		}
 		claims := st.Claims(&p.Want)
 		made, err := objectsOf(k, p.Want)
 		if err != nil {
@@ -225,6 +231,12 @@ type Judgement struct {
 // if they are the study's own, Judge creates them, and deletes them at the end. The coordinator's pod gets the
 // namespace's default service account, because its own does not exist.
 func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err error) {
+	var storage []pod.StorageClass
+	if slices.ContainsFunc(all, func(m Manifest) bool { _, is := m.Object.(*corev1.PersistentVolumeClaim); return is }) {
+		if storage, err = s.storage(ctx); err != nil {
+			return nil, err
+		}
+	}
 	d := deployment{api: s.api}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
@@ -249,8 +261,15 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		case err != nil:
 			j.Refused = bounded(explained(err, s.Namespace).Error())
 		}
-		if p, is := obj.(*corev1.Pod); is && err == nil {
-			j.Warning = s.tooLarge(p)
+		switch o := obj.(type) {
+		case *corev1.Pod:
+			if err == nil {
+				j.Warning = s.tooLarge(o)
+			}
+		case *corev1.PersistentVolumeClaim:
+			if err == nil {
+				j.Warning = unbindable(o, storage)
+			}
 		}
 		out = append(out, j)
 		if ns, is := obj.(*corev1.Namespace); is && err == nil {
@@ -264,6 +283,20 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		}
 	}
 	return out, nil
+}
+
+// unbindable says that a claim stays pending, because the cluster lacks its StorageClass; "": it has it, or nobody may
+// list them (nil).
+func unbindable(c *corev1.PersistentVolumeClaim, has []pod.StorageClass) string {
+	name := c.Spec.StorageClassName
+	switch {
+	case has == nil:
+	case name == nil && !slices.ContainsFunc(has, func(k pod.StorageClass) bool { return k.Default }):
+		return "no StorageClass of the cluster is the default, so the claim stays unbound; tare run skips the cell"
+	case name != nil && *name != "" && !slices.ContainsFunc(has, func(k pod.StorageClass) bool { return k.Name == *name }):
+		return fmt.Sprintf("the cluster has no StorageClass %q, so the claim stays unbound; tare run skips the cell", *name)
+	}
+	return ""
 }
 
 // tooLarge says that a pod requests more than any ready node has; "": one has as much.

@@ -8,7 +8,9 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -95,6 +97,9 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 	codecs := serializer.NewCodecFactory(scheme)
 	// Warnings of the server are about names that others chose, and come once for each request. klog would
 	// print them among tare's own lines.
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: dialWithin, KeepAlive: 3 * dialWithin}).DialContext
+	}
 	cfg.WarningHandler = rest.NoWarnings{}
 	if cfg.UserAgent = "tare"; cfg.QPS == 0 {
 		cfg.QPS, cfg.Burst = requestRate, requestBurst
@@ -127,6 +132,19 @@ func newScheme() (*runtime.Scheme, error) {
 		}
 	}
 	return s, nil
+}
+
+// dialWithin bounds a connection to the API server.
+const dialWithin = 10 * time.Second
+
+// Ping asks the server once whether it answers, where other functions try for a minute.
+func (c *Client) Ping(ctx context.Context) error {
+	err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+	var answer apierrors.APIStatus
+	if err == nil || errors.As(err, &answer) {
+		return nil
+	}
+	return fmt.Errorf("the API server %s does not answer: %w; check that the cluster runs and that this machine reaches it, or give another --context", c.Server(), err)
 }
 
 // Server is the address of the API server.

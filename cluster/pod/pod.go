@@ -7,6 +7,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -306,7 +307,7 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 func WhyNot(p *corev1.Pod) error {
 	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {
-			return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent exited with code %d: %s", t.ExitCode, t.Message))
+			return ended(p, t)
 		}
 	}
 	why := kube.WhyNot("pod", p)
@@ -314,6 +315,23 @@ func WhyNot(p *corev1.Pod) error {
 		return fmt.Errorf("node %s: %w (%w)", node, sandbox.ErrNodeLost, why)
 	}
 	return why
+}
+
+// ended says why a pod's container ended before its trial.
+func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
+	switch {
+	case p.DeletionTimestamp != nil:
+		why := "somebody or a controller"
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+				why = c.Reason
+			}
+		}
+		return fmt.Errorf("the pod was deleted during the trial (by %s)", why)
+	case t.Reason == "OOMKilled" || strings.Contains(t.Message, "OOM-killed"):
+		return fmt.Errorf("the pod was killed because it needed more memory than its memory-limit, which counts the program and tare's agent; raise memory-limit (%s)", cmp.Or(t.Message, t.Reason))
+	}
+	return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent exited with code %d: %s", t.ExitCode, t.Message))
 }
 
 // refuses is what the scheduler says of a node that takes no pods any more, or of one that is not the pod's: the errors of

@@ -48,6 +48,16 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// deleted is a pod that the eviction API deletes, and whose container has ended.
+func deleted() *corev1.Pod {
+	p := &corev1.Pod{Status: corev1.PodStatus{
+		Conditions:        []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}},
+		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}},
+	}}
+	p.DeletionTimestamp = &metav1.Time{}
+	return p
+}
+
 // TestWhyNot: what a pod's status says of a pod that will not run becomes the reason; what may
 // still pass does not.
 func TestWhyNot(t *testing.T) {
@@ -65,7 +75,9 @@ func TestWhyNot(t *testing.T) {
 		{waiting("CreateContainerError"), "CreateContainerError: because"},
 		{status(corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes"}}}), "Unschedulable: 0/2 nodes"},
 		{status(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: strings.Repeat("x", 10_000)}), "Evicted: x"},
-		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "OOMKilled: tare's agent exited with code 137"},
+		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "raise memory-limit (OOMKilled)"},
+		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}}), "Error: tare's agent exited with code 3"},
+		{deleted(), "deleted during the trial (by EvictionByEvictionAPI)"},
 	} {
 		err := WhyNot(c.pod)
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*kube.MaxReason) {

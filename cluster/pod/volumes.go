@@ -143,23 +143,28 @@ func checkClass(options map[string]string) error {
 	return nil
 }
 
+// Cannot says which volumes a pod of the class cannot have on any cluster.
+func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
+	for i := range want.Volumes {
+		switch v := &want.Volumes[i]; {
+		case v.Mode == volume.Block && k.Traits(nil).Family == record.FamilyGVisor:
+			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
+		case v.Mode == volume.Block && !claimed(v, want.Options):
+			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
+		}
+	}
+	return nil
+}
+
 // checkVolumes says why a pod cannot have its volumes.
 func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) error {
 	if err := k.study.hasClass(spec.Options[storageClass]); err != nil {
 		return err
 	}
-	hosts := false
-	for i := range spec.Volumes {
-		v := &spec.Volumes[i]
-		switch {
-		case v.Mode == volume.Block && k.Traits(nil).Family == record.FamilyGVisor:
-			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
-		case v.Mode == volume.Block && !claimed(v, spec.Options):
-			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
-		}
-		hosts = hosts || v.Medium == volume.Bind
+	if err := k.Cannot(&spec.Want); err != nil {
+		return err
 	}
-	if !hosts {
+	if !slices.ContainsFunc(spec.Volumes, func(v volume.Volume) bool { return v.Medium == volume.Bind }) {
 		return nil
 	}
 	want := spec.Want
