@@ -50,6 +50,7 @@ func (a *app) runVerb() *cobra.Command {
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
 	f.cluster.addImage(fl)
+	f.cluster.addApps(fl)
 	f.cluster.addAtOnce(fl)
 	f.figures.add(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
@@ -83,6 +84,11 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	}
 	if f.on == onCluster {
 		a.sayDropped(st)
+	}
+	if done, err := nothingLeft(dir, st); err != nil {
+		return err
+	} else if done {
+		return a.reportAgain(ctx, dir, f.json)
 	}
 	t := a.newTries(ctx, f.json)
 	card, err := readTicket(dir)

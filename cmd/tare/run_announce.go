@@ -11,10 +11,15 @@ import (
 	"tare/study"
 )
 
+// sayFinished says that nothing is left to measure.
+func (a *app) sayFinished(dir string) {
+	a.say("the study in %s is finished; `tare run` with --fresh runs it again in a new folder", dir)
+}
+
 // announce says what is about to happen, or that nothing is left to do.
 func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
-		a.say("the study in %s is finished; `tare run` with --fresh runs it again in a new folder", dir)
+		a.sayFinished(dir)
 		return
 	}
 	skips, atOnce := s.Preview().Skips, s.Preview().AtOnce

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"tare/plan"
 	"tare/record"
 	"tare/site"
 	"tare/store"
@@ -77,6 +78,53 @@ func mayWrite(dir string, st *study.Study, at site.About) error {
 		err = sameStudy(meta, dir, st, at)
 	}
 	return errors.Join(err, db.Close())
+}
+
+// nothingLeft reports whether a folder's study is finished, whatever the site can do now: no cell was skipped or
+// failed, and no trials wait on a cluster. Then no session is needed.
+func nothingLeft(dir string, st *study.Study) (bool, error) {
+	if card, err := readTicket(dir); card != nil || err != nil {
+		return false, err
+	}
+	db, err := store.OpenReadOnly(dir)
+	if errors.Is(err, store.ErrNoResults) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = db.Close() }()
+	meta, err := db.Meta()
+	if err != nil {
+		return false, err
+	}
+	skips, err := db.Skips()
+	if err != nil || len(skips) > 0 {
+		return false, err
+	}
+	done, err := db.Trials()
+	if err != nil {
+		return false, err
+	}
+	var nodes []string
+	for i := range meta.Nodes {
+		nodes = append(nodes, meta.Nodes[i].Name)
+	}
+	p := plan.New(st, skips, nodes)
+	for i := range done {
+		p.Done(&done[i])
+	}
+	return len(done) > 0 && len(p.Together()) == 0 && failedForGood(st, p, done) == 0, nil
+}
+
+// reportAgain prints the report of a finished study, and writes its files.
+func (a *app) reportAgain(ctx context.Context, dir string, asJSON bool) error {
+	db, err := store.Open(dir)
+	if err != nil {
+		return err
+	}
+	a.sayFinished(dir)
+	return errors.Join(a.finishReport(ctx, db, asJSON), db.Close())
 }
 
 // sameStudy refuses results that a run of the study cannot go on with.
