@@ -50,10 +50,14 @@ type clusterFlags struct {
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	f.choose(fl)
 	fl.StringVar(&f.image, "tare-image", "", "with --on k8s: the `REFERENCE` of tare's image, as \"tare image push tare\" prints it")
-	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: `NAME=REFERENCE`, what pods pull for an image of the study, such as redis=registry.example.org/redis:7 (repeatable)")
-	fl.Lookup("app").DefValue = "" // not []
 	fl.BoolVar(&f.insecure, "insecure-registry", false, "with --on k8s: ask registries about images even without TLS, or with a certificate that cannot be verified")
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: start privileged pods that read the measured pods' processors, memory and threads on the nodes, so that the report has causes")
+}
+
+// addApps adds the flag of a verb whose study names images.
+func (f *clusterFlags) addApps(fl *pflag.FlagSet) {
+	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: `NAME=REFERENCE`, what pods pull for an image of the study, such as redis=registry.example.org/redis:7 (repeatable)")
+	fl.Lookup("app").DefValue = "" // not []
 }
 
 // given is the name of a flag that only a cluster has and that is there; "" if there is none.

@@ -81,6 +81,7 @@ func (a *app) planVerb() *cobra.Command {
 	fl.StringVar(&f.on, "on", "", onHelp)
 	hostFlag(cmd, &f.host)
 	f.cluster.addImage(fl)
+	f.cluster.addApps(fl)
 	fl.BoolVar(&f.manifests, "manifests", false, "with --on k8s: print the objects that the study makes, as YAML")
 	fl.StringVar(&f.dryRun, "dry-run", "", "with --on k8s: server has the API server judge those objects")
 	fl.StringVar(&f.from, "from", "", "say how many blocks are needed, from the scatter in this results `folder`")

@@ -42,6 +42,7 @@ func (f *measureFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.wait, "wait", false, "with --measure: "+waitHelp)
 	fl.StringVar(&f.on, "on", "", "with --measure: k8s measures the pods of a Kubernetes cluster (default: this host)")
 	f.cluster.addImage(fl)
+	f.cluster.addAtOnce(fl)
 	fl.Lookup("observe").Usage = "with --on k8s: implied, because only privileged pods can read a pod's memory on its node"
 	for _, pod := range podFlags() {
 		cmd.MarkFlagsMutuallyExclusive("measure", pod)

@@ -54,6 +54,7 @@ func (a *app) tuneVerb() *cobra.Command {
 	fl.StringVar(&f.run.on, "on", "", onHelp)
 	hostFlag(cmd, &f.run.host)
 	f.run.cluster.addImage(fl)
+	f.run.cluster.addApps(fl)
 	f.run.cluster.addAtOnce(fl)
 	fl.StringArrayVar(&f.run.sets, "set", nil, "override the study: factor=level,... (repeatable)")
 	fl.StringVar(&f.run.data, "data", "", "directory on the disk to measure")

@@ -99,6 +99,7 @@ func (a *app) weighVerb() *cobra.Command {
 	hostFlag(cmd, &f.host)
 	fl.StringVar(&f.on, "on", "", "k8s: weigh in pods of a Kubernetes cluster (default: this host)")
 	f.cluster.add(fl)
+	f.cluster.addApps(fl)
 	f.cluster.addAtOnce(fl)
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
 	_ = cmd.RegisterFlagCompletionFunc("in", completeKinds)
