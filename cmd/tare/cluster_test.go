@@ -12,6 +12,7 @@ import (
 
 	"tare/record"
 	"tare/store"
+	"tare/study"
 )
 
 // onLab is a cluster of `make lab`, with this tare's image on its nodes.
@@ -112,6 +113,64 @@ sentinel: off
 	if len(trials) != 12 || kept == 0 || len(nodes) != 2 {
 		t.Errorf("%d trials on %v, %d before the kill", len(trials), nodes, kept)
 	}
+	l.cleaned(ctx, t)
+}
+
+// TestObjectsOnCluster: objects are created and deleted in steps, with the figures of the API and of the starts of pods, and a killed
+// study's objects go with clean.
+func TestObjectsOnCluster(t *testing.T) {
+	l := theLab(t)
+	dir := t.TempDir()
+	file, results := filepath.Join(dir, "study.yaml"), filepath.Join(dir, "r")
+	err := os.WriteFile(file, []byte(`study: objects
+seed: 1
+baseline: process
+factors: {sandbox: [process]}
+workloads:
+  pods: {kind: objects, count: 8, steps: 2}
+  configmaps: {kind: objects, object: configmap, count: 100, steps: 2, churn: 10, rate: 100}
+stop: {fixed: 1}
+sentinel: off
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if out, err := l.tare(ctx, "run", file, "-o", results).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	db, err := store.OpenReadOnly(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	trials, err := db.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range trials {
+		tr := &trials[i]
+		want := "rate"
+		if w, _ := tr.Cell.Get(study.FactorWorkload); w == "pods" {
+			want = "pod_start_p50"
+		}
+		if v, ok := tr.Sample(want); tr.Status != record.OK || !ok || v <= 0 {
+			t.Errorf("trial %d: %s %v, %+v", tr.Seq, want, v, tr.Failure)
+		}
+	}
+	if len(trials) != 2 {
+		t.Errorf("%d trials, want 2", len(trials))
+	}
+	killed := l.tare(ctx, "run", file, "-o", filepath.Join(dir, "killed"))
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * time.Second) // somewhere in the first trial
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
 	l.cleaned(ctx, t)
 }
 
