@@ -171,10 +171,11 @@ func cost(c *analyse.Comparison) float64 {
 	return 1
 }
 
-// Headline sums up the study in a sentence or two.
+// Headline sums up the study in a sentence or two. It counts the first response of each workload, as the short table
+// shows it: further ones mostly repeat its verdict.
 func Headline(r *analyse.Result) Sentence {
 	var n [kinds]int
-	total := 0
+	total, further := 0, false
 	var worst *analyse.Comparison
 	first := firsts(r)
 	for i := range r.Compared {
@@ -182,10 +183,14 @@ func Headline(r *analyse.Result) Sentence {
 		if c.Baseline {
 			continue
 		}
+		if !c.First && first[c.Workload] {
+			further = true
+			continue
+		}
 		k := kindOf(c)
 		n[k]++
 		total++
-		if k == worse && (c.First || !first[c.Workload]) && (worst == nil || cost(c) > cost(worst)) {
+		if k == worse && (worst == nil || cost(c) > cost(worst)) {
 			worst = c
 		}
 	}
@@ -201,7 +206,11 @@ func Headline(r *analyse.Result) Sentence {
 			}
 		}
 	}
-	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), r.Baseline, List(parts))
+	of := ""
+	if further {
+		of = " in the first response of each workload"
+	}
+	text := fmt.Sprintf("Of %s with %s%s: %s.", Count(total, "comparison"), r.Baseline, of, List(parts))
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
