@@ -81,7 +81,7 @@ func mayWrite(dir string, st *study.Study, at site.About) error {
 }
 
 // nothingLeft reports whether a folder's study is finished, whatever the site can do now: no cell was skipped or
-// failed, and no trials wait on a cluster. Then no session is needed.
+// failed (but for counted calls, which results do without), and no trials wait on a cluster. Then no session is needed.
 func nothingLeft(dir string, st *study.Study) (bool, error) {
 	if card, err := readTicket(dir); card != nil || err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func nothingLeft(dir string, st *study.Study) (bool, error) {
 		return false, err
 	}
 	skips, err := db.Skips()
-	if err != nil || len(skips) > 0 {
+	if err != nil || slices.ContainsFunc(skips, func(k record.Skip) bool { _, counts := k.Cell.Get(study.FactorCounting); return !counts }) {
 		return false, err
 	}
 	done, err := db.Trials()
