@@ -24,6 +24,7 @@ type Asked struct {
 	Env        []string // NAME=VALUE
 	Dir        string   // working directory
 	User       string   // as the image has it: names or numbers, USER[:GROUP]; "": root
+	Copies     []string // references by digest of its copies (PushOptions.Copies)
 }
 
 // Ask asks a reference's registry about the image for Linux on a processor. With insecure, the
@@ -55,5 +56,8 @@ func Ask(ctx context.Context, reference, arch string, insecure bool) (out Asked,
 	if c.WorkingDir != "" {
 		out.Dir = path.Join("/", c.WorkingDir)
 	}
-	return out, nil
+	if d.MediaType.IsIndex() {
+		out.Copies, err = copies(d, p.ref.Context(), arch)
+	}
+	return out, err
 }

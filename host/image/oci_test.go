@@ -45,6 +45,9 @@ func members(t *testing.T, img v1.Image) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if h.Typeflag == tar.TypeXGlobalHeader { // of a copy: it is no file
+			continue
+		}
 		if h.Uid != 0 || h.Gid != 0 || h.ModTime.Unix() != sealTime {
 			t.Errorf("%s belongs to %d:%d, time %v", h.Name, h.Uid, h.Gid, h.ModTime)
 		}

@@ -22,11 +22,12 @@ type PushOptions struct {
 	Insecure bool   // the registry may be without TLS, or have a certificate that nothing vouches for
 	Others   []Tree // the same image for other processors
 	Add      bool   // keep the images for other processors that the reference has
+	Copies   int    // of each image, at most MostCopies, beside it: with the same files and no layer in common (Asked.Copies)
 }
 
 // Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
 // the credentials of docker or podman, and returns the reference by digest. It uses no TLS
-// for registries on this host. With Others or Add, the reference stands for an index of images.
+// for registries on this host. With Others, Add or Copies, the reference stands for an index of images.
 func (b *Builder) Push(ctx context.Context, t Tree, ref string, o PushOptions) (string, error) {
 	by := remote.DefaultTransport
 	if o.Insecure {
@@ -38,10 +39,13 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string, o PushOptions) (
 	}
 	p := pushing{b, to, []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by)}}
 	var h v1.Hash
-	if o.Add || len(o.Others) > 0 {
-		h, err = p.index(ctx, append([]Tree{t}, o.Others...), o.Add)
+	if o.Add || len(o.Others) > 0 || o.Copies > 0 {
+		h, err = p.index(ctx, append([]Tree{t}, o.Others...), o)
 	} else {
-		h, err = p.one(ctx, t, to)
+		var all []v1.Hash
+		if all, err = p.send(ctx, t, to, 0); err == nil {
+			h = all[0]
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot push the image %s to %s: %w", t.Name, to, pushError(to, err))
@@ -56,39 +60,74 @@ type pushing struct {
 	by []remote.Option
 }
 
-// one sends one image. Without a reference, it can be had by its digest alone.
-func (p pushing) one(ctx context.Context, t Tree, as name.Reference) (h v1.Hash, err error) {
-	return h, p.withOCI(ctx, t, func(img v1.Image) error {
-		if h, err = img.Digest(); err != nil {
+// send sends an image and copies of it, and returns their digests in this order. Without a reference, they can be had by their
+// digests alone, as copies always can.
+func (p pushing) send(ctx context.Context, t Tree, as name.Reference, copies int) (all []v1.Hash, err error) {
+	return all, p.withOCI(ctx, t, func(img v1.Image) error {
+		p.say("pushing the image %s for %s to %s", t.Name, t.platform(), p.to)
+		h, err := p.write(as, img)
+		if all = append(all, h); err != nil || copies == 0 {
 			return err
 		}
-		if as == nil {
-			as = p.to.Context().Digest(h.String())
+		own, err := img.Layers()
+		if err != nil {
+			return err
 		}
-		p.say("pushing the image %s for %s to %s", t.Name, t.platform(), p.to)
-		return remote.Write(as, img, p.by...)
+		layers, err := salt(own[0], copies) // ociImage makes one layer
+		if err != nil {
+			return err
+		}
+		size, err := own[0].Size()
+		if err != nil {
+			return err
+		}
+		p.say("pushing %d copies of it, %d MiB each", copies, size>>20)
+		for _, l := range layers {
+			if img, err = ociImage(t, l); err != nil {
+				return err
+			}
+			if h, err = p.write(nil, img); err != nil {
+				return err
+			}
+			all = append(all, h)
+		}
+		return nil
 	})
 }
 
-// index sends an image for each processor, and then the index of them.
-func (p pushing) index(ctx context.Context, trees []Tree, add bool) (v1.Hash, error) {
+// write sends one image, and returns its digest.
+func (p pushing) write(as name.Reference, img v1.Image) (v1.Hash, error) {
+	h, err := img.Digest()
+	if err != nil {
+		return h, err
+	}
+	if as == nil {
+		as = p.to.Context().Digest(h.String())
+	}
+	return h, remote.Write(as, img, p.by...)
+}
+
+// index sends an image for each processor, with copies, and then the index of them.
+func (p pushing) index(ctx context.Context, trees []Tree, o PushOptions) (v1.Hash, error) {
 	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	if add {
+	if o.Add {
 		var err error
 		if all, err = p.there(all); err != nil {
 			return v1.Hash{}, err
 		}
 	}
 	for _, t := range trees {
-		h, err := p.one(ctx, t, nil)
+		sent, err := p.send(ctx, t, nil, o.Copies)
 		if err != nil {
 			return v1.Hash{}, err
 		}
-		img, err := remote.Image(p.to.Context().Digest(h.String()), p.by...)
-		if err != nil {
-			return v1.Hash{}, err
+		images := make([]v1.Image, len(sent))
+		for i, h := range sent {
+			if images[i], err = remote.Image(p.to.Context().Digest(h.String()), p.by...); err != nil {
+				return v1.Hash{}, err
+			}
 		}
-		all = listed(all, img, t.platform())
+		all = copied(listed(all, images[0], t.platform()), images[1:], t.platform())
 	}
 	if err := remote.WriteIndex(p.to, all, p.by...); err != nil {
 		return v1.Hash{}, err
@@ -120,10 +159,10 @@ func (p pushing) there(nothing v1.ImageIndex) (v1.ImageIndex, error) {
 	return listed(nothing, img, v1.Platform{OS: c.OS, Architecture: c.Architecture}), nil
 }
 
-// listed puts an image into an index, in place of what is there for the same processor.
+// listed puts an image into an index, in place of what is there for the same processor, copies too.
 func listed(all v1.ImageIndex, img v1.Image, of v1.Platform) v1.ImageIndex {
 	all = mutate.RemoveManifests(all, func(d v1.Descriptor) bool {
-		return d.Platform != nil && d.Platform.OS == of.OS && d.Platform.Architecture == of.Architecture
+		return d.Annotations[annotationCopy] == of.String() || d.Platform != nil && d.Platform.OS == of.OS && d.Platform.Architecture == of.Architecture
 	})
 	return mutate.AppendManifests(all, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &of}})
 }
