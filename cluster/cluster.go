@@ -231,7 +231,8 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if err != nil {
 		return nil, &site.UnableError{Err: err}
 	}
-	if err := s.lookUp(ctx, on.processors()[0]); err != nil {
+	copies, err := s.lookUp(ctx, on.processors())
+	if err != nil {
 		return nil, &site.UnableError{Err: err}
 	}
 	images, err := s.images(ctx, r, on.processors())
@@ -261,7 +262,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Copies: copies, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.Storage, err = s.storage(limited); err != nil {
 		return nil, err
 	}

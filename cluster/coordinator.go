@@ -40,12 +40,13 @@ type Brief struct {
 	Nodes         []record.Node
 	Pods          map[string]int // that each of them takes (allocatable)
 	Tolerations   []corev1.Toleration
-	Images        map[string]Image   // by name
-	Storage       []pod.StorageClass // nil: not known
-	Agents        string             // name of the Secret with their identity
-	Observers     string             // the token of the nodes' observers; "": there are none
-	AtOnce        int                // trials on different nodes; 0: one on each machine
-	QPS           float32            // the most requests per second to the API server; 0: the default
+	Images        map[string]Image    // by name
+	Copies        map[string][]string // of tare's own image, by processor, for cold starts
+	Storage       []pod.StorageClass  // nil: not known
+	Agents        string              // name of the Secret with their identity
+	Observers     string              // the token of the nodes' observers; "": there are none
+	AtOnce        int                 // trials on different nodes; 0: one on each machine
+	QPS           float32             // the most requests per second to the API server; 0: the default
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -274,10 +275,20 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 		}
 	}
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, s.brief.UID == ""}
-	return &insideSession{fill: fill, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
+	cold := s.copies(st)
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == ""}
+	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}
+}
+
+// copies are the images for cold starts that the user has pushed.
+func (s *insideSite) copies(st *pod.Study) *copies {
+	of := map[string]map[string][]string{"": s.brief.Copies}
+	for name, img := range s.brief.Images {
+		of[name] = img.Copies
+	}
+	return &copies{api: s.api, study: st, steps: &s.steps, of: of, left: map[imageOn]*unused{}}
 }
 
 // Preview implements site.Site.
@@ -310,6 +321,13 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	}
 	if s.nodes == nil {
 		s.say("the report will have no causes, because nothing reads the nodes; add --observe (docs/cluster.md)")
+	}
+	need, err := h.cold.need(&h.Maker, h.nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range need {
+		s.say("%s", line)
 	}
 	s.open, s.source = ahead.New(h, r.Study, keptDir, s.brief.AtOnce), source
 	return openSession{s.open, s}, nil
@@ -345,6 +363,7 @@ func (s *insideSite) describe(ctx context.Context, n *record.Node) error {
 type insideSession struct {
 	trial.Maker
 	fill  *fillers
+	cold  *copies
 	nodes []record.Node
 	skips []record.Skip
 }

@@ -21,11 +21,13 @@ import (
 
 // kubelets are nodes on which every pod runs at once.
 type kubelets struct {
-	mu    sync.Mutex
-	pods  map[string]*corev1.Pod
-	made  int
-	phase corev1.PodPhase
-	full  string // a node that takes no more
+	mu         sync.Mutex
+	pods       map[string]*corev1.Pod
+	made       int
+	phase      corev1.PodPhase
+	full       string                        // a node that takes no more
+	unanswered bool                          // of pods that may not pull, no container is heard of
+	have       func(node, image string) bool // whether a node has an image, of pods that may not pull it
 }
 
 func (k *kubelets) serve(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +42,14 @@ func (k *kubelets) serve(w http.ResponseWriter, r *http.Request) {
 		p.UID, p.Status.Phase = types.UID(p.Name), k.phase
 		if p.Spec.NodeSelector[corev1.LabelHostname] == k.full {
 			p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available: 1 Too many pods."}}}
+		}
+		for _, c := range p.Spec.Containers {
+			if s := (corev1.ContainerStatus{Name: c.Name}); c.ImagePullPolicy == corev1.PullNever && !k.unanswered {
+				if !k.have(p.Spec.NodeSelector[corev1.LabelHostname], c.Image) {
+					s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}
+				}
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
+			}
 		}
 		k.pods[p.Name] = p
 		_ = json.NewEncoder(w).Encode(p)

@@ -23,10 +23,11 @@ import (
 // Image is an image that a study names, in the cluster's form.
 type Image struct {
 	trial.Image
-	Reference string // that pods pull
-	User      string // whose number only the image tells: a name, or a user with a named group
-	UID, GID  *int64 // of its user; nil: not known, or root
-	Missing   string // why the cluster cannot use it, in words a user can act on; "": it can
+	Reference string              // that pods pull
+	User      string              // whose number only the image tells: a name, or a user with a named group
+	UID, GID  *int64              // of its user; nil: not known, or root
+	Copies    map[string][]string // references of its copies for cold starts, by processor
+	Missing   string              // why the cluster cannot use it, in words a user can act on; "": it can
 }
 
 // askWithin bounds what a registry may take to say what an image is.
@@ -66,12 +67,7 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, askWithin)
-		a, err := image.Ask(limited, img.Reference, archs[0], s.Insecure)
-		for _, arch := range archs[1:] {
-			if err == nil {
-				_, err = image.Ask(limited, img.Reference, arch, s.Insecure)
-			}
-		}
+		a, copies, err := s.ask(limited, img.Reference, archs)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -91,6 +87,7 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			if img, isRoot = described(a); isRoot {
 				root = append(root, name)
 			}
+			img.Copies = copies
 		}
 		out[name] = img
 	}
@@ -100,16 +97,31 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 	return out, nil
 }
 
-// lookUp asks the registry for tare's image. It returns an error only if no node can have it: where the registry does not answer
-// from here, the nodes may reach it.
-func (s *Site) lookUp(ctx context.Context, arch string) error {
+// ask asks a registry about an image for each of these processors. It returns what it says for the first, and the copies by processor.
+func (s *Site) ask(ctx context.Context, reference string, archs []string) (first image.Asked, copies map[string][]string, err error) {
+	copies = map[string][]string{}
+	for i, arch := range archs {
+		a, err := image.Ask(ctx, reference, arch, s.Insecure)
+		if err != nil {
+			return first, copies, err
+		}
+		if copies[arch] = a.Copies; i == 0 {
+			first = a
+		}
+	}
+	return first, copies, nil
+}
+
+// lookUp asks the registry for tare's image, and returns its copies by processor. It returns an error only if no node can have it: where
+// the registry does not answer from here, the nodes may reach it.
+func (s *Site) lookUp(ctx context.Context, archs []string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	_, err := image.Ask(ctx, s.Image, arch, s.Insecure)
+	_, copies, err := s.ask(ctx, s.Image, archs)
 	if errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference) {
-		return fmt.Errorf("--tare-image %s: %w; `tare image push tare REFERENCE` pushes it, and prints the reference to give", s.Image, err)
+		return nil, fmt.Errorf("--tare-image %s: %w; `tare image push tare REFERENCE` pushes it, and prints the reference to give", s.Image, err)
 	}
-	return nil
+	return copies, nil
 }
 
 // ofPods are images as pods have them.

@@ -84,15 +84,15 @@ func TestCheckImage(t *testing.T) {
 func TestLookUp(t *testing.T) {
 	h := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	at := strings.TrimPrefix(h.URL, "http://")
-	err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), "amd64")
+	_, err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), []string{"amd64"})
 	if !errors.Is(err, image.ErrAbsent) || !strings.Contains(err.Error(), "--tare-image "+at+"/tare:1: the registry "+at+" has no such image") {
 		t.Errorf("no such image: %v", err)
 	}
-	if err := (&Site{Image: "NOT A REFERENCE"}).lookUp(t.Context(), "amd64"); !errors.Is(err, image.ErrReference) {
+	if _, err := (&Site{Image: "NOT A REFERENCE"}).lookUp(t.Context(), []string{"amd64"}); !errors.Is(err, image.ErrReference) {
 		t.Errorf("no reference: %v", err)
 	}
 	h.Close()
-	if err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), "amd64"); err != nil {
+	if _, err := (&Site{Image: at + "/tare:1"}).lookUp(t.Context(), []string{"amd64"}); err != nil {
 		t.Errorf("no answer: %v", err)
 	}
 }

@@ -29,6 +29,7 @@ type place struct {
 	claims *claims
 	at     []record.Node // of the study, by name
 	fill   *fillers
+	cold   *copies
 	shared bool // the study has no namespace of its own
 }
 
@@ -76,6 +77,11 @@ func (p place) Check(d trial.Demand) error {
 	}
 	if err := errors.Join(p.checkLink(d.Link), p.checkFill(d)); err != nil {
 		return err
+	}
+	if d.Cold > 0 && p.cold != nil {
+		if err := p.cold.check(d.Image, d.Cold, p.at); err != nil {
+			return err
+		}
 	}
 	for _, tool := range d.Tools {
 		// The coordinator's pod has the image that such a role runs in.

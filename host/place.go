@@ -106,6 +106,9 @@ func (p *Place) Check(d trial.Demand) error {
 	if d.API {
 		return errors.New("only a cluster has an API server; run it with --on k8s")
 	}
+	if d.Cold > 0 {
+		return errors.New("image: cold: on a host, tare starts sandboxes from a folder and pulls no image; write image: warm, or measure on a cluster (--on k8s)")
+	}
 	if d.Fill > 0 {
 		return errors.New("node-fill: a host does not say how many sandboxes it takes; write node-fill: 0, or measure on a cluster (--on k8s)")
 	}

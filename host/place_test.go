@@ -258,3 +258,10 @@ func TestAnotherDisk(t *testing.T) {
 		t.Errorf("a new study: %v", err)
 	}
 }
+
+// TestNoImageIsPulled: a cold start is refused, with what to write.
+func TestNoImageIsPulled(t *testing.T) {
+	if err := place(t).Check(trial.Demand{Cold: 2}); err == nil || !strings.Contains(err.Error(), "write image: warm") {
+		t.Error(err)
+	}
+}

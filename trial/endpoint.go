@@ -199,6 +199,12 @@ func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string
 	want := ep.want
 	want.Name += "-" + strconv.Itoa((t.turn-1)*ep.role.Count+i) + what
 	want.Writable, want.Networked = ep.role.Writable, networked(t.ends(), ep.role)
+	if c, ok := t.maker.Place.(Copier); ok && ep.role.Cold {
+		var err error
+		if want.Copy, err = c.Copy(ctx, want.Image, want.Node); err != nil {
+			return sandbox.Spec{}, &failure{kind: "start", role: want.Role, err: withCause(ctx, err)}
+		}
+	}
 	return t.prepareSandbox(ctx, want)
 }
 

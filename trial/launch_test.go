@@ -27,10 +27,11 @@ import (
 // that live.
 type launching struct {
 	kind
-	alive atomic.Int64
+	alive  atomic.Int64
+	copies []string // of the images that they were launched from
 }
 
-func (l *launching) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
+func (l *launching) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
 	l.alive.Add(1)
 	defer l.alive.Add(-1)
 	_, _ = io.WriteString(c.Stdout, "x\n")
@@ -39,6 +40,9 @@ func (l *launching) Launch(ctx context.Context, _ sandbox.Spec, c sandbox.Comman
 		return sandbox.Launch{}, ctx.Err()
 	}
 	got := sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}
+	if l.copies = append(l.copies, spec.Copy); spec.Copy != "" {
+		got.Pulled = 1000
+	}
 	if mode == sandbox.Phased {
 		got.Boot = []sandbox.BootPhase{{Name: "sandbox", Took: 3 * time.Second}, {Name: "ready", Took: time.Second}}
 	}
@@ -182,6 +186,59 @@ func TestFilledNode(t *testing.T) {
 		}
 		if want == record.OK && trial.Facts["main"+record.FactFilled] != "80 pods" {
 			t.Errorf("facts: %v", trial.Facts)
+		}
+	}
+}
+
+// copying is a place that has two copies of each image for each node.
+type copying struct {
+	Place
+	given int
+}
+
+func (c *copying) Prepare(_ context.Context, want sandbox.Want) (sandbox.Spec, error) {
+	return sandbox.Spec{Want: want}, nil
+}
+
+func (c *copying) Copy(_ context.Context, image, node string) (string, error) {
+	if c.given++; c.given > 2 {
+		return "", errors.New("no more copies")
+	}
+	return fmt.Sprintf("%s on %s, %d", image, node, c.given), nil
+}
+
+// TestColdLaunch: each launch of a cold role has a copy of its own, and the size of what was pulled is kept. Without copies, the trial
+// fails and says why. Other roles get none.
+func TestColdLaunch(t *testing.T) {
+	for _, c := range []struct {
+		count  int
+		cold   bool
+		want   record.Status
+		copies []string
+	}{
+		{1, true, record.OK, []string{" on n1, 1", " on n1, 2"}}, {2, true, record.Failed, []string{" on n1, 1", " on n1, 2"}}, {1, false, record.OK, []string{"", ""}},
+	} {
+		e, j := engine(t, "")
+		role := workload.Role{Name: "main", Mode: workload.Launch, Args: []string{"/hello"}, Count: c.count, Cold: c.cold}
+		k := &launching{kind: kind{j: j, name: "process"}}
+		e.Kinds["process"], e.Workloads["load"], e.Place = k, &launchLoad{load: load{j: j}, roles: []workload.Role{role}}, &copying{Place: e.Place}
+		next := first(e)
+		next.Node = "n1"
+		trial, _ := e.Trial(t.Context(), next)
+		if d := cmp.Diff(c.copies, k.copies); d != "" || trial.Status != c.want {
+			t.Errorf("%+v: %s, %+v, %s", c, trial.Status, trial.Failure, d)
+		}
+		if f := trial.Failure; c.want == record.Failed && (f.Kind != "start" || !strings.Contains(f.Reason, "no more copies")) {
+			t.Errorf("%+v", f)
+		}
+		pulled := 0
+		for _, s := range trial.Samples {
+			if s.Name == record.SandboxPulled && s.Value == 1000 && s.Labels.Get(record.LabelSandbox) == "process" {
+				pulled++
+			}
+		}
+		if c.want == record.OK && (pulled > 0) != c.cold {
+			t.Errorf("%+v: %d sizes", c, pulled)
 		}
 	}
 }

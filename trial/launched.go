@@ -173,14 +173,14 @@ func (t *trial) burst(ctx context.Context, l sandbox.Launcher, ep *endpoint, fro
 			return nil, err
 		}
 	}
-	made, boots, errs := make([]workload.LaunchLine, n), make([][]sandbox.BootPhase, n), make([]error, n)
+	made, got, errs := make([]workload.LaunchLine, n), make([]sandbox.Launch, n), make([]error, n)
 	var all sync.WaitGroup
 	for i := range specs {
 		all.Go(func() {
 			if ep.role.Probe != nil {
-				made[i], boots[i], errs[i] = t.launchServer(ctx, l, ep, specs[i], mode, stderr)
+				made[i], got[i], errs[i] = t.launchServer(ctx, l, ep, specs[i], mode, stderr)
 			} else {
-				made[i], boots[i], errs[i] = launchOnce(ctx, l, ep, specs[i], mode, stderr)
+				made[i], got[i], errs[i] = launchOnce(ctx, l, ep, specs[i], mode, stderr)
 			}
 		})
 	}
@@ -192,18 +192,21 @@ func (t *trial) burst(ctx context.Context, l sandbox.Launcher, ep *endpoint, fro
 		if err := t.maker.Place.Retire(specs[i].Name); err != nil {
 			return nil, err
 		}
-		t.launchSteps(ep, boots[i])
+		t.launchSteps(ep, &got[i])
 	}
 	return made, nil
 }
 
-// launchSteps keeps the steps of a launched sandbox's start, and the whole of it.
-func (t *trial) launchSteps(ep *endpoint, boot []sandbox.BootPhase) {
-	if len(boot) == 0 {
+// launchSteps keeps the steps of a launched sandbox's start, the whole of it, and the size of the image that was pulled for it.
+func (t *trial) launchSteps(ep *endpoint, got *sandbox.Launch) {
+	if got.Pulled > 0 {
+		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.SandboxPulled, Labels: ep.cost, Unit: record.Byte, Kind: record.Value, Value: float64(got.Pulled)})
+	}
+	if len(got.Boot) == 0 {
 		return
 	}
 	whole := time.Duration(0)
-	for _, p := range boot {
+	for _, p := range got.Boot {
 		whole += p.Took
 		t.bootStep(ep, p)
 	}
@@ -211,16 +214,16 @@ func (t *trial) launchSteps(ep *endpoint, boot []sandbox.BootPhase) {
 }
 
 // launchOnce is one launch, from its begin to its end.
-func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, boot []sandbox.BootPhase, err error) {
+func launchOnce(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, _ sandbox.Launch, err error) {
 	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
 	defer v.cancel()
 	<-v.ended
 	if err := ep.judge(ctx, ep.role.Name, v.got.Exit, v.err, v.stdout, stderr); err != nil {
-		return line, nil, err
+		return line, v.got, err
 	}
 	line = launchLine(mode, v.got)
 	line.Instruction, line.Exited, line.Deleted = v.got.Instruction.Seconds(), v.got.Exited.Seconds(), v.got.Deleted.Seconds()
-	return line, v.got.Boot, nil
+	return line, v.got, nil
 }
 
 // lifecycle times a sandbox like the role's, from the call that makes it until nothing is left of it, as
@@ -253,18 +256,18 @@ func (t *trial) lifecycle(ctx context.Context, ep *endpoint) error {
 
 // launchServer is one launch, from its begin to its first good answer, and on to
 // where nothing is left of it.
-func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, boot []sandbox.BootPhase, err error) {
+func (t *trial) launchServer(ctx context.Context, l sandbox.Launcher, ep *endpoint, spec sandbox.Spec, mode sandbox.LaunchMode, stderr *output) (line workload.LaunchLine, _ sandbox.Launch, err error) {
 	v := startLaunch(ctx, l, ep, spec, mode, "", stderr)
 	at, err := v.up(ctx, t)
 	if kerr := v.kill(); err == nil && kerr != nil {
 		err = &failure{kind: "stop", role: ep.role.Name, err: fmt.Errorf("it answered, but then could not be stopped: %w", kerr)}
 	}
 	if err != nil {
-		return line, nil, err
+		return line, v.got, err
 	}
 	line = launchLine(mode, v.got)
 	line.Answered, line.Deleted = at.Sub(v.got.Begun).Seconds(), v.gone.Sub(v.got.Begun).Seconds()
-	return line, v.got.Boot, nil
+	return line, v.got, nil
 }
 
 // launchLine has what the runtime's own steps took.

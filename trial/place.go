@@ -49,6 +49,13 @@ type Filler interface {
 	Fill(ctx context.Context, trial, node string, percent int) (string, error)
 }
 
+// Copier is a Place that has copies of images which share nothing with each other. A Place that is none refuses a Demand with Cold.
+type Copier interface {
+	// Copy returns the reference of a copy of an image that a node does not have, another one for each call. The image is
+	// a role's; "" is the tree with the study's tools. The error says why there is none.
+	Copy(ctx context.Context, image, node string) (reference string, err error)
+}
+
 // Setter is a Place that can change settings of its machine's kernel. A Place that is none refuses a Demand with Settings.
 type Setter interface {
 	// Set puts levels of settings in force, by factor, and the machine's own values of all others. It returns what
@@ -84,6 +91,7 @@ type Demand struct {
 	Addresses int  // that a role is to have beside its own
 	API       bool // a role's program uses the cluster's API
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
+	Cold      int  // copies of the image that a trial wants, each for one sandbox; 0: none
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
 	Beside   int // of that: sandboxes that start at once there

@@ -111,6 +111,9 @@ func (c *checker) roleNot(r *workload.Role, kind string) string {
 	if r.Image == "" {
 		d.Tools = r.Needs
 	}
+	if r.Cold {
+		d.Cold = r.Launches()
+	}
 	if err := c.maker.Place.Check(d); err != nil {
 		return err.Error()
 	}

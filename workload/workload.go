@@ -124,6 +124,7 @@ type Role struct {
 	Count   int             // sandboxes, for Launch and Idle; times, for Checkpoint
 	Burst   int             // how many of them Launch makes at once; 0: one
 	Fill    int             // percent of what the node takes that idle sandboxes take meanwhile
+	Cold    bool            // Launch starts each sandbox from an image that its node does not have
 
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.
@@ -166,6 +167,9 @@ type Role struct {
 	// do not have one. It is for Exec.
 	API bool
 }
+
+// Launches is how many sandboxes the mode Launch makes: Count whole, and Count in phases.
+func (r *Role) Launches() int { return 2 * r.Count }
 
 // LaunchLine is one line of JSON: one launched sandbox. Times in seconds from
 // the moment before the first process was started; zero where unknown.

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"tare/sandbox"
@@ -36,6 +39,73 @@ func TestImage(t *testing.T) {
 	p = k.manifest(&sandbox.Want{Name: "t1-5-main", Image: "root"}, "x")
 	if c := p.Spec.Containers[0]; c.SecurityContext.RunAsUser != nil || *p.Spec.SecurityContext.RunAsUser != User || len(k.environment("root")) != 1 {
 		t.Errorf("an image of root: %+v", p.Spec)
+	}
+}
+
+// TestImageCopy: a cold start runs the copy, whether it is of tare's own image or of the study's, and all else is as without it.
+func TestImageCopy(t *testing.T) {
+	k := kind(Class{Name: sandbox.Native})
+	k.study.Images = map[string]Image{"app": {Reference: "r/app@sha256:2"}}
+	for _, of := range []string{"", "app"} {
+		warm, cold := k.manifest(&sandbox.Want{Image: of}, "x"), k.manifest(&sandbox.Want{Image: of, Copy: "r/copy@sha256:3"}, "x")
+		if got := cold.Spec.Containers[0].Image; got != "r/copy@sha256:3" {
+			t.Errorf("%q: %s", of, got)
+		}
+		cold.Spec.Containers[0].Image = warm.Spec.Containers[0].Image
+		if d := cmp.Diff(warm, cold); d != "" {
+			t.Errorf("%q: %s", of, d)
+		}
+	}
+}
+
+// TestCold: a start counts as cold only if its kubelet said that it pulled.
+func TestCold(t *testing.T) {
+	at := func(reasons ...string) heard {
+		h := heard{at: map[string]time.Time{}}
+		for _, r := range reasons {
+			h.at[r] = time.Now()
+		}
+		return h
+	}
+	for _, c := range []struct {
+		copy  string
+		heard heard
+		want  string
+	}{
+		{"", at(eventPulled), ""}, {"", heard{}, ""}, {"r/copy", at(eventPulling, eventPulled), ""},
+		{"r/copy", at(eventPulled), "was not cold: node n1 already had the image r/copy"},
+		{"r/copy", at(eventStarted), "did not arrive"}, {"r/copy", at(eventCopy+eventPulling, eventCopy+eventPulled), "did not arrive"},
+	} {
+		i := &instance{spec: sandbox.Spec{Want: sandbox.Want{Copy: c.copy}}, heard: c.heard, pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}}}
+		if err := i.cold(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestLooksAt: an image that may not be pulled and is missing is told from one that is there, whatever becomes of its container.
+func TestLooksAt(t *testing.T) {
+	waits := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 4)}}
+	if _, known := LooksAt(p); known {
+		t.Error("known before the kubelet has said anything")
+	}
+	for name, s := range map[string]corev1.ContainerState{"missing": waits("ErrImageNeverPull"), "ended": {Terminated: &corev1.ContainerStateTerminated{}}, "broken": waits("RunContainerError"), "later": waits("ContainerCreating")} {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, State: s})
+	}
+	if _, known := LooksAt(p); known {
+		t.Error("known before the last container was looked at")
+	}
+	for i := range p.Status.ContainerStatuses {
+		if s := &p.Status.ContainerStatuses[i]; s.Name == "later" {
+			s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		}
+	}
+	has, known := LooksAt(p)
+	if d := cmp.Diff(map[string]bool{"missing": false, "ended": true, "broken": true, "later": true}, has); d != "" || !known {
+		t.Error(known, d)
 	}
 }
 

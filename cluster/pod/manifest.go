@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"time"
@@ -123,8 +125,12 @@ func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 			corev1.EnvVar{Name: EnvSpace, Value: s.Namespace}, corev1.EnvVar{Name: EnvNamespace, Value: s.UID})
 	}
 	c.Resources = k.resources(want)
-	if want.Image != "" {
+	switch {
+	case want.Image != "":
 		s.Images[want.Image].into(p, s.Image)
+		c.Image = cmp.Or(want.Copy, c.Image)
+	case want.Copy != "":
+		c.Image = want.Copy
 	}
 	addVolumes(p, want)
 	return p
@@ -169,9 +175,6 @@ func Smallest(meta metav1.ObjectMeta, image, class string) *corev1.Pod {
 	return p
 }
 
-// RoleFiller is the role of a pod that only takes a place on its node.
-const RoleFiller = "filler"
-
 // Filler is a pod of the default runtime that waits on a node, as small as pods are.
 func (s *Study) Filler(name, node string) *corev1.Pod {
 	p := plain(s.meta(name, &sandbox.Want{Role: RoleFiller}), s.Image, "")
@@ -180,6 +183,48 @@ func (s *Study) Filler(name, node string) *corev1.Pod {
 	c := &p.Spec.Containers[0]
 	p.Spec.Volumes, c.VolumeMounts, c.Command = nil, nil, []string{"/tare-pause"}
 	return p
+}
+
+// Roles of pods in which nothing is measured.
+const (
+	// RoleFiller is a pod that only takes a place on its node.
+	RoleFiller = "filler"
+	// RoleLook is a pod that shows which images its node has.
+	RoleLook = "look"
+)
+
+// Look is a pod with a container for each image, which its node does not pull: LooksAt reads what its status shows.
+func (s *Study) Look(name, node string, images []string) *corev1.Pod {
+	p := plain(s.meta(name, &sandbox.Want{Role: RoleLook}), s.Image, "")
+	delete(p.Labels, LabelTrial) // trials share what it shows
+	p.Spec.NodeSelector, p.Spec.Tolerations = map[string]string{corev1.LabelHostname: node}, s.Tolerations
+	first := p.Spec.Containers[0]
+	first.ImagePullPolicy, first.VolumeMounts, first.Command = corev1.PullNever, nil, []string{"/tare-hello"}
+	p.Spec.Volumes, p.Spec.Containers = nil, nil
+	for i, of := range images {
+		c := *first.DeepCopy()
+		c.Name, c.Image = fmt.Sprintf("look-%d", i), of
+		p.Spec.Containers = append(p.Spec.Containers, c)
+	}
+	return p
+}
+
+// LooksAt returns for each container of a Look whether its node has the image, once that is known of all: a kubelet calls an image
+// that is not there, and may not be pulled, ErrImageNeverPull, and goes on with one that is there
+// (ErrImageNeverPull in k8s.io/kubernetes/pkg/kubelet/images).
+func LooksAt(p *corev1.Pod) (has map[string]bool, known bool) {
+	has = map[string]bool{}
+	for _, s := range p.Status.ContainerStatuses {
+		switch w := s.State.Waiting; {
+		case w == nil:
+			has[s.Name] = true
+		case w.Reason == "ErrImageNeverPull":
+			has[s.Name] = false
+		case w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && w.Reason != "":
+			has[s.Name] = true // it is there, and cannot run
+		}
+	}
+	return has, len(has) == len(p.Spec.Containers)
 }
 
 // plain is a pod without an identity, which runs one of tare's internal programs.

@@ -179,8 +179,11 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	}
 	if k.Steps != nil {
 		i.heard = k.Steps.take(i.pod.UID)
+		if err = i.cold(); err != nil {
+			return nil, err
+		}
 	}
-	i.phases = moments{begun: i.begun, admitted: admitted, heard: i.heard, first: conn.Began, arrived: conn.At}.phases()
+	i.phases = moments{begun: i.begun, admitted: admitted, heard: i.heard.at, first: conn.Began, arrived: conn.At}.phases()
 	return i, i.openDevices(ctx)
 }
 
@@ -199,9 +202,9 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 		return l, err
 	}
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
-	l.Begun = i.begun
+	l.Begun, l.Pulled = i.begun, i.heard.pulled
 	if mode == sandbox.Phased {
-		l.Created, l.Started, l.Boot = since(i.begun, i.heard[eventCreated]), since(i.begun, i.heard[eventStarted]), i.phases
+		l.Created, l.Started, l.Boot = since(i.begun, i.heard.at[eventCreated]), since(i.begun, i.heard.at[eventStarted]), i.phases
 		if !spec.Networked {
 			ready, err := i.ready(ctx)
 			if err != nil {
@@ -362,7 +365,7 @@ type instance struct {
 	found  observer.Found
 
 	begun  time.Time // Start was called
-	heard  map[string]time.Time
+	heard  heard
 	phases []sandbox.BootPhase
 }
 

@@ -3,6 +3,8 @@ package pod
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,30 @@ import (
 // clock, which nobody compares with this one.
 type Steps struct {
 	mu   sync.Mutex
-	seen map[types.UID]map[string]time.Time // by pod and the event's reason: the first one
-	bad  map[string]string                  // by claim: the last warning
-	news chan struct{}                      // closed at the next event
+	seen map[types.UID]heard
+	bad  map[string]string // by claim: the last warning
+	news chan struct{}     // closed at the next event
+}
+
+// heard is what was heard of a pod.
+type heard struct {
+	at     map[string]time.Time // by the event's reason: the first one
+	pulled int64                // bytes of the main container's image; 0: it was there, or the kubelet did not say
+}
+
+// imageSize is in what a kubelet says of the image that it has pulled (pkg/kubelet/images/image_manager.go in k8s.io/kubernetes):
+//
+//	Successfully pulled image "r/app@sha256:..." in 1.3s (1.3s including waiting). Image size: 41234567 bytes.
+var imageSize = regexp.MustCompile(` Image size: (\d{1,18}) bytes\.$`)
+
+// pulledBytes reads such a message; 0: the image was there, or an older kubelet does not say how large it is.
+func pulledBytes(message string) int64 {
+	m := imageSize.FindStringSubmatch(message)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64) // so many digits always fit
+	return n
 }
 
 // Watch receives events until ctx ends.
@@ -36,11 +59,11 @@ func (s *Steps) Watch(ctx context.Context, api *kube.Client, namespace string) e
 		if strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.initContainers") {
 			reason = eventCopy + reason
 		}
-		s.note(e.InvolvedObject.UID, reason, time.Now())
+		s.note(e.InvolvedObject.UID, reason, e.Message, time.Now())
 	})
 }
 
-func (s *Steps) note(uid types.UID, reason string, at time.Time) {
+func (s *Steps) note(uid types.UID, reason, message string, at time.Time) {
 	switch reason {
 	case eventScheduled, eventCopy + eventPulling, eventCopy + eventPulled, eventPulling, eventPulled, eventCreated, eventStarted:
 	default:
@@ -49,14 +72,19 @@ func (s *Steps) note(uid types.UID, reason string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen == nil {
-		s.seen = map[types.UID]map[string]time.Time{}
+		s.seen = map[types.UID]heard{}
 	}
-	if s.seen[uid] == nil {
-		s.seen[uid] = map[string]time.Time{}
+	h := s.seen[uid]
+	if h.at == nil {
+		h.at = map[string]time.Time{}
 	}
-	if _, known := s.seen[uid][reason]; !known {
-		s.seen[uid][reason] = at
+	if _, known := h.at[reason]; !known {
+		h.at[reason] = at
+		if reason == eventPulled {
+			h.pulled = pulledBytes(message)
+		}
 	}
+	s.seen[uid] = h
 	if s.news != nil {
 		close(s.news)
 		s.news = nil
@@ -92,13 +120,13 @@ func (s *Steps) trouble(claims []string) (out string) {
 // arrive before it.
 const heardWithin = 500 * time.Millisecond
 
-// take returns the steps of a pod, once it has started, and forgets them.
-func (s *Steps) take(uid types.UID) map[string]time.Time {
+// take returns what was heard of a pod, once it has started, and forgets it.
+func (s *Steps) take(uid types.UID) heard {
 	late := time.After(heardWithin)
 	for {
 		s.mu.Lock()
 		seen := s.seen[uid]
-		if _, started := seen[eventStarted]; started {
+		if _, started := seen.at[eventStarted]; started {
 			delete(s.seen, uid)
 			s.mu.Unlock()
 			return seen

@@ -38,20 +38,41 @@ func TestPhases(t *testing.T) {
 func TestSteps(t *testing.T) {
 	var s Steps
 	begun := time.Now()
-	s.note("a", eventScheduled, begun.Add(1))
-	s.note("a", eventScheduled, begun.Add(2))
-	s.note("b", eventStarted, begun)
+	s.note("a", eventScheduled, "", begun.Add(1))
+	s.note("a", eventScheduled, "", begun.Add(2))
+	s.note("a", eventPulled, `Successfully pulled image "r/app" in 1.2s (1.3s including waiting). Image size: 39000000 bytes.`, begun.Add(2))
+	s.note("b", eventStarted, "", begun)
 	go func() {
 		time.Sleep(10 * time.Millisecond)
-		s.note("a", eventStarted, begun.Add(3))
+		s.note("a", eventStarted, "", begun.Add(3))
 	}()
-	if got := s.take("a"); !got[eventScheduled].Equal(begun.Add(1)) || !got[eventStarted].Equal(begun.Add(3)) {
+	if got := s.take("a"); !got.at[eventScheduled].Equal(begun.Add(1)) || !got.at[eventStarted].Equal(begun.Add(3)) || got.pulled != 39_000_000 {
 		t.Error(got)
 	}
-	if got := s.take("a"); len(got) != 0 {
+	if got := s.take("a"); len(got.at) != 0 {
 		t.Errorf("after it was taken: %v", got)
 	}
 	if len(s.seen) != 1 {
 		t.Errorf("pods that are kept: %v", s.seen)
 	}
+}
+
+// FuzzPulledBytes: what a kubelet says is a size or none, and never less than nothing.
+func FuzzPulledBytes(f *testing.F) {
+	for message, want := range map[string]int64{
+		`Successfully pulled image "r/app@sha256:0" in 1.307s (1.31s including waiting). Image size: 41234567 bytes.`: 41234567,
+		`Successfully pulled image "r/app:1" in 1.307s`:                                                               0,
+		`Container image "r/app:1" already present on machine`:                                                        0,
+		`Image size: 99999999999999999999 bytes.`:                                                                     0,
+	} {
+		if got := pulledBytes(message); got != want {
+			f.Errorf("%s: %d, want %d", message, got, want)
+		}
+		f.Add(message)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		if n := pulledBytes(message); n < 0 {
+			t.Errorf("%q: %d bytes", message, n)
+		}
+	})
 }

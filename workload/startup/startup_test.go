@@ -145,3 +145,20 @@ func TestRoles(t *testing.T) {
 		t.Error("true prints nothing, and so has no first instruction to see")
 	}
 }
+
+// TestCold: a cold start is the same role, which the place gives images that nobody has. It takes longer, and is warm unless asked.
+func TestCold(t *testing.T) {
+	for image, cold := range map[string]bool{"": false, "warm": false, "cold": true} {
+		v := param.Values{"repeats": "3", "burst": "2"}
+		if image != "" {
+			v["image"] = image
+		}
+		roles, err := New().Roles(workloadtest.Fill(t, New(), v))
+		if err != nil || roles[0].Cold != cold || roles[0].Launches() != 12 {
+			t.Errorf("image %q: %+v, %v", image, roles, err)
+		}
+		if want := 6*perLaunch + 12*perPull; cold && roles[0].Expect != want {
+			t.Errorf("expected time %s, want %s", roles[0].Expect, want)
+		}
+	}
+}
