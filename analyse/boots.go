@@ -19,7 +19,8 @@ type Boot struct {
 	Start     time.Duration `json:"start"`            // the whole of a start, with what is in no step
 	Lo        time.Duration `json:"lo,omitempty"`     // of its 95 % interval, as PhaseTime has it
 	Hi        time.Duration `json:"hi,omitempty"`
-	Phases    []PhaseTime   `json:"phases"` // in the order of the start; Trials counts starts, or trials of launches
+	Pulled    float64       `json:"pulled,omitempty"` // bytes of the image that was pulled for each start (record.SandboxPulled); 0: none, or not known
+	Phases    []PhaseTime   `json:"phases"`           // in the order of the start; Trials counts starts, or trials of launches
 }
 
 // bootKey is a treatment in all strata, or with launched sandboxes in one of them, from 1 on.
@@ -32,6 +33,7 @@ type bootKey struct {
 type bootTimes struct {
 	starts int
 	start  []time.Duration
+	pulled []float64 // bytes
 	phases phaseTimes
 }
 
@@ -92,6 +94,8 @@ func bootsIn(t *record.Trial) (b bootTimes, launched bool) {
 		switch s.Name {
 		case record.SandboxBoot:
 			b.phases.add(s.Labels.Get(record.LabelPhase), seconds(s.Value))
+		case record.SandboxPulled:
+			b.pulled = append(b.pulled, s.Value)
 		case record.SandboxLaunch, "sandbox_start":
 			launched = launched || s.Name == record.SandboxLaunch
 			b.start = append(b.start, seconds(s.Value))
@@ -103,7 +107,7 @@ func bootsIn(t *record.Trial) (b bootTimes, launched bool) {
 
 // medians has one time in the place of several.
 func (b *bootTimes) medians() bootTimes {
-	out := bootTimes{starts: b.starts}
+	out := bootTimes{starts: b.starts, pulled: b.pulled}
 	if len(b.start) > 0 {
 		out.start = []time.Duration{medianTime(b.start)}
 	}
@@ -115,7 +119,7 @@ func (b *bootTimes) medians() bootTimes {
 
 func (b *bootTimes) add(more bootTimes) {
 	b.starts += more.starts
-	b.start = append(b.start, more.start...)
+	b.start, b.pulled = append(b.start, more.start...), append(b.pulled, more.pulled...)
 	for _, p := range more.phases {
 		for _, t := range p.times {
 			b.phases.add(p.name, t)
@@ -127,6 +131,9 @@ func (b *bootTimes) add(more bootTimes) {
 func (b *bootTimes) sum(t Treatment) Boot {
 	x := Boot{Treatment: t.Key, Cell: t.Cell, Starts: b.starts, Start: medianTime(b.start), Phases: b.phases.medians()}
 	x.Lo, x.Hi = medianWithin(b.start)
+	if len(b.pulled) > 0 {
+		x.Pulled = stat.Median(b.pulled)
+	}
 	pod := slices.ContainsFunc(x.Phases, func(p PhaseTime) bool { return p.Name == podScheduled })
 	for i := range x.Phases {
 		p := &x.Phases[i]

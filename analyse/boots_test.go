@@ -79,6 +79,9 @@ func TestBootsOfLaunches(t *testing.T) {
 			for _, name := range []string{"schedule", "sandbox"} {
 				out.Samples = append(out.Samples, record.Sample{Name: record.SandboxBoot, Labels: record.Labels("end=main,phase=" + name + ",sandbox=gvisor"), Unit: record.Second, Value: v})
 			}
+			if burst == "16" { // those are cold
+				out.Samples = append(out.Samples, record.Sample{Name: record.SandboxPulled, Labels: "end=main,sandbox=gvisor", Unit: record.Byte, Value: 1e6 * v})
+			}
 			out.Samples = append(out.Samples, record.Sample{Name: record.SandboxLaunch, Labels: "end=main,sandbox=gvisor", Unit: record.Second, Value: 2 * v})
 		}
 		return out
@@ -89,6 +92,9 @@ func TestBootsOfLaunches(t *testing.T) {
 	got := a.boots(&Result{Treatments: a.treatments()})
 	if len(got) != 2 || got[0].Levels.Key() != "burst=1" || got[1].Levels.Key() != "burst=16" {
 		t.Fatalf("%+v", got)
+	}
+	if got[0].Pulled != 0 || got[1].Pulled != 6e6 {
+		t.Errorf("pulled: %g and %g bytes", got[0].Pulled, got[1].Pulled)
 	}
 	b := got[0]
 	if b.Starts != 18 || b.Start != 9*time.Second || b.Lo != 4*time.Second || b.Hi != 14*time.Second {

@@ -212,24 +212,38 @@ func Boots(r *analyse.Result) *Section {
 	if len(r.Boots) == 0 {
 		return s
 	}
-	t := NewTable(1, "in", "starts", "all")
+	columns := []string{"in", "starts", "all"}
+	cold := slices.ContainsFunc(r.Boots, func(x analyse.Boot) bool { return x.Pulled > 0 })
+	if cold {
+		columns = append(columns, "pulled")
+		s.About += "; pulled: the image that the node pulled for each start, as the node tells its size"
+	}
+	t := NewTable(1, columns...)
+	image := func(text string) []string { return []string{text}[:len(columns)-3] }
 	var steps [][]analyse.PhaseTime
 	for _, x := range r.Boots {
 		steps = append(steps, x.Phases)
 	}
 	phases := t.phases(steps)
 	for _, x := range r.Boots {
-		t.Row(append([]string{words.Boot(r, &x), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, times(phases, x.Phases)...)...)
+		size := "-"
+		if x.Pulled > 0 {
+			size = words.Value(x.Pulled, record.Byte)
+		}
+		t.Row(slices.Concat([]string{words.Boot(r, &x), strconv.Itoa(x.Starts), span(x.Start, x.Starts > 0)}, image(size), times(phases, x.Phases))...)
 		if x.Hi > 0 {
-			t.Row(append([]string{"", "95 %", between(x.Lo, x.Hi)}, intervals(phases, x.Phases)...)...)
+			t.Row(slices.Concat([]string{"", "95 %", between(x.Lo, x.Hi)}, image(""), intervals(phases, x.Phases))...)
 		}
 	}
 	fine, poll := fineness(phases, r.Boots)
 	if fine != nil {
-		t.Row(append([]string{"known to", "", ""}, fine...)...)
-		t.Row(append([]string{"kubelet's poll", "", ""}, poll...)...)
+		t.Row(slices.Concat([]string{"known to", "", ""}, image(""), fine)...)
+		t.Row(slices.Concat([]string{"kubelet's poll", "", ""}, image(""), poll)...)
 	}
 	s.Table(t)
+	if cold {
+		s.Note("A node pulls one image after another unless its kubelet's serializeImagePulls is off, so with a burst, pull has the wait for the others. With containerd, the size is that of the compressed layers.")
+	}
 	if fine != nil { // of pods
 		s.Note("The scheduler's and the kubelet's steps end when their events arrive at the coordinator, a few milliseconds late. A kubelet looks every 300 ms whether a new pod's volumes are there, and every second whether its containers run. So sandbox takes at least 300 ms in any runtime, and ready up to a second longer than the pod needs. A trial of startup counts with its medians.")
 	}
