@@ -7,6 +7,7 @@ import (
 
 	"tare/record"
 	"tare/sandbox"
+	"tare/trial"
 )
 
 // TestPeer: each node is in as many pairs as another, and one node alone has no peer.
@@ -39,5 +40,12 @@ func TestLinkOfPods(t *testing.T) {
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%d nodes, %+v: %v, want %q", len(tt.at.at), tt.link, err, tt.want)
 		}
+	}
+}
+
+// TestNoSavedPods: a workload that saves and restores sandboxes is refused, with where it can be measured.
+func TestNoSavedPods(t *testing.T) {
+	if err := (place{}).Check(trial.Demand{Saved: true}); err == nil || !strings.Contains(err.Error(), "measure checkpoint on a host") {
+		t.Error(err)
 	}
 }

@@ -91,6 +91,7 @@ type Demand struct {
 	Addresses int  // that a role is to have beside its own
 	API       bool // a role's program uses the cluster's API
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
+	Saved     bool // a role's sandboxes are saved and restored
 	Cold      int  // copies of the image that a trial wants, each for one sandbox; 0: none
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
