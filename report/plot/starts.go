@@ -33,9 +33,15 @@ func (b *builder) starts() []Figure {
 		return nil
 	}
 	f := Figure{Kind: Starts, Value: Level, Compare: r.Compare, Baseline: r.Baseline, Margin: r.Margin, Response: record.Response{Name: "steps", Unit: record.Second}, Boots: r.Boots, X: Axis{Factor: study.FactorSandbox}, Colour: Axis{Factor: "step"}}
-	for i := range r.Boots { // steps that take no time anywhere are left out
+	takes := map[string]bool{}
+	for i := range r.Boots {
 		for _, p := range r.Boots[i].Phases {
-			if p.Median > 0 && !slices.Contains(f.Colour.Levels, p.Name) {
+			takes[p.Name] = takes[p.Name] || p.Median > 0
+		}
+	}
+	for i := range r.Boots { // in their order; steps that take no time anywhere are left out
+		for _, p := range r.Boots[i].Phases {
+			if takes[p.Name] && !slices.Contains(f.Colour.Levels, p.Name) {
 				f.Colour.Levels = append(f.Colour.Levels, p.Name)
 			}
 		}

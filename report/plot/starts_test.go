@@ -30,6 +30,19 @@ func podStarts() Source {
 	return src
 }
 
+// TestStartsOfColdImages: a step that only some starts have stands in its place among the others.
+func TestStartsOfColdImages(t *testing.T) {
+	src := podStarts()
+	src.Result.Boots[1].Phases[2].Median = time.Second
+	figs, _, err := Build(src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(figs[len(figs)-1].Colour.Levels, " "); got != "schedule sandbox pull ready whole start" {
+		t.Error(got)
+	}
+}
+
 // TestStarts: each step is as long as its median and begins where the one before it ends, and what a kubelet's poll can explain is
 // marked. A step that takes no time anywhere has neither a colour nor a key.
 func TestStarts(t *testing.T) {
