@@ -125,6 +125,11 @@ func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
 // Start implements sandbox.Kind.
 func (k *RuntimeClass) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 	i, err := k.start(ctx, spec)
+	if err == nil {
+		if err = i.hear(); err != nil {
+			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.name, spec.Name, err)
 	}
@@ -145,7 +150,7 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err))
 	}
-	admitted := time.Now()
+	i.admitted = time.Now()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
@@ -177,14 +182,19 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 			return nil, err
 		}
 	}
-	if k.Steps != nil {
-		i.heard = k.Steps.take(i.pod.UID)
-		if err = i.cold(); err != nil {
-			return nil, err
+	return i, i.openDevices(ctx)
+}
+
+// hear takes what was heard of the pod's start, and waits for it if it is new. An error says why a start that was to be cold does not count.
+func (i *instance) hear() error {
+	if i.kind.Steps != nil {
+		i.heard = i.kind.Steps.take(i.pod.UID)
+		if err := i.cold(); err != nil {
+			return err
 		}
 	}
-	i.phases = moments{begun: i.begun, admitted: admitted, heard: i.heard.at, first: conn.Began, arrived: conn.At}.phases()
-	return i, i.openDevices(ctx)
+	i.phases = moments{begun: i.begun, admitted: i.admitted, heard: i.heard.at, first: i.conn.Began, arrived: i.conn.At}.phases()
+	return nil
 }
 
 // Launch implements sandbox.Launcher: the start of a pod, a command of its agent, and its end. The
@@ -202,16 +212,29 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 		return l, err
 	}
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
-	l.Begun, l.Pulled = i.begun, i.heard.pulled
-	if mode == sandbox.Phased {
-		l.Created, l.Started, l.Boot = since(i.begun, i.heard.at[eventCreated]), since(i.begun, i.heard.at[eventStarted]), i.phases
-		if !spec.Networked {
-			ready, err := i.ready(ctx)
-			if err != nil {
-				return l, err
-			}
+	l.Begun = i.begun
+	hear := func() error { // as late as can be: a busy kubelet's events come late, and nothing that is timed waits for them
+		if err := i.hear(); err != nil {
+			return err
+		}
+		l.Pulled = i.heard.pulled
+		if mode == sandbox.Phased {
+			l.Created, l.Started, l.Boot = since(i.begun, i.heard.at[eventCreated]), since(i.begun, i.heard.at[eventStarted]), i.phases
+		}
+		return nil
+	}
+	switch {
+	case spec.Networked: // it is ended from outside, at any moment
+		err = hear()
+	case mode == sandbox.Phased:
+		var ready sandbox.BootPhase
+		if ready, err = i.ready(ctx); err == nil {
+			err = hear()
 			l.Boot = append(slices.Clone(l.Boot), ready)
 		}
+	}
+	if err != nil {
+		return l, err
 	}
 	if spec.Located != nil {
 		spec.Located(i.Addr())
@@ -232,7 +255,10 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 		return l, err
 	}
 	l.Deleted = time.Since(i.begun)
-	return l, nil
+	if mode == sandbox.Whole && !spec.Networked {
+		err = hear()
+	}
+	return l, err
 }
 
 // ready waits until the pod's status is Ready, and returns that step.
@@ -364,9 +390,9 @@ type instance struct {
 	client *agent.Client
 	found  observer.Found
 
-	begun  time.Time // Start was called
-	heard  heard
-	phases []sandbox.BootPhase
+	begun, admitted time.Time // the call that made it, and its return
+	heard           heard
+	phases          []sandbox.BootPhase
 }
 
 // Boot implements sandbox.Booter.
