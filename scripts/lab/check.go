@@ -173,8 +173,11 @@ func (l *lab) reach(ctx context.Context, from, to string) (string, error) {
 	return "answered by " + address, err
 }
 
-// volumes writes to both volumes of a pod, and reads the host's side of the first.
+// volumes writes to both volumes of a pod, and reads the host's side of the first. A claim without a pod is bound too.
 func (l *lab) volumes(ctx context.Context) (string, error) {
+	if _, err := l.kubectl(ctx, nil, "wait", "-n", checkSpace, "--for=jsonpath={.status.phase}=Bound", "--timeout", podWithin.String(), "pvc/alone"); err != nil {
+		return "", err
+	}
 	if _, err := l.podReady(ctx, "volumes"); err != nil {
 		return "", err
 	}
@@ -194,5 +197,5 @@ func (l *lab) volumes(ctx context.Context) (string, error) {
 	if err == nil && len(found) != 1 {
 		err = fmt.Errorf("the volume's file is not in the lab's folder: %v", found)
 	}
-	return "Filesystem and Block are bound and written", err
+	return "Filesystem and Block are bound and written, and a claim without a pod is bound", err
 }

@@ -1,5 +1,5 @@
-// Command provisioner gives persistent volumes of the storage class "local" to claims: a
-// folder, or a file behind a loop device, below the lab's own folder.
+// Command provisioner gives persistent volumes of the storage classes "local" and "local-immediate"
+// to claims: a folder, or a file behind a loop device, below the lab's own folder.
 //
 // It runs beside the control plane, on the host's file system, so it needs no helper pods: it
 // makes the volume in the folder that the chosen node mounts as its /var/lib/volumes.
@@ -7,14 +7,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,12 +44,15 @@ func serve(kubeconfig, run string) error {
 		return err
 	}
 	ctx := context.Background()
-	controller.NewProvisionController(ctx, client, "lab/local", &local{run}, controller.LeaderElection(false)).Run(ctx)
+	controller.NewProvisionController(ctx, client, "lab/local", &local{run: run}, controller.LeaderElection(false)).Run(ctx)
 	return nil
 }
 
 // local makes volumes below run/NODE/var/lib/volumes.
-type local struct{ run string }
+type local struct {
+	run  string
+	next atomic.Uint32 // node, of the classes that do not wait for a pod
+}
 
 // inNode is that folder as the node sees it.
 const inNode = "/var/lib/volumes"
@@ -55,12 +61,31 @@ func (l *local) folder(node string) string {
 	return filepath.Join(l.run, filepath.Base(node), "var", "lib", "volumes")
 }
 
-// Provision makes the volume on the node that the scheduler chose for the claim's first pod.
-func (l *local) Provision(_ context.Context, o controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
-	if o.SelectedNodeName == "" {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("the claim %s has no node yet", o.PVC.Name)
+// node is the one that a claim's volume is made on: the one that the scheduler chose for the claim's first
+// pod or, in a class that binds at once, the next real one.
+func (l *local) node(o controller.ProvisionOptions) (string, error) {
+	if o.SelectedNodeName != "" {
+		return o.SelectedNodeName, nil
 	}
-	node, mode := o.SelectedNodeName, v1.PersistentVolumeFilesystem
+	if m := o.StorageClass.VolumeBindingMode; m != nil && *m == storagev1.VolumeBindingWaitForFirstConsumer {
+		return "", fmt.Errorf("the claim %s has no node yet", o.PVC.Name)
+	}
+	all, err := filepath.Glob(l.folder("*"))
+	if err != nil || len(all) == 0 {
+		return "", errors.Join(errors.New("the lab has no real nodes"), err)
+	}
+	path := strings.TrimPrefix(all[int(l.next.Add(1)-1)%len(all)], l.run+string(filepath.Separator))
+	node, _, _ := strings.Cut(path, string(filepath.Separator))
+	return node, nil
+}
+
+// Provision makes a volume.
+func (l *local) Provision(_ context.Context, o controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+	node, err := l.node(o)
+	if err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+	mode := v1.PersistentVolumeFilesystem
 	if o.PVC.Spec.VolumeMode != nil {
 		mode = *o.PVC.Spec.VolumeMode
 	}
@@ -70,7 +95,6 @@ func (l *local) Provision(_ context.Context, o controller.ProvisionOptions) (*v1
 	}
 	seen := filepath.Join(inNode, o.PVName)
 	at := filepath.Join(l.folder(node), o.PVName)
-	var err error
 	if mode == v1.PersistentVolumeBlock {
 		seen, err = block(at, size.Value())
 	} else if err = os.MkdirAll(at, 0o777); err == nil {
