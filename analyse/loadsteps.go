@@ -12,13 +12,16 @@ import (
 
 // LoadStep is a step of a load that grows within a trial: medians over the cell's good trials, and what bound it.
 type LoadStep struct {
-	Cell    record.Cell    `json:"cell"`
-	Step    int            `json:"step"`   // from 1
-	Trials  int            `json:"trials"` // that reached it
-	Values  []LoadValue    `json:"values"`
-	Bounds  []LoadBound    `json:"bounds"`  // the most frequent first
-	Verdict string         `json:"verdict"` // of the last trial, with its readings
-	at      map[string]int // of Values
+	Cell    record.Cell `json:"cell"`
+	Step    int         `json:"step"`   // from 1
+	Trials  int         `json:"trials"` // that reached it
+	Values  []LoadValue `json:"values"`
+	Bounds  []LoadBound `json:"bounds"`  // the most frequent first
+	Verdict string      `json:"verdict"` // of the last trial, with its readings
+	// Of the removal of what the step had made, if that was measured.
+	Removals []LoadBound    `json:"removals,omitempty"`
+	Removal  string         `json:"removal,omitempty"`
+	at       map[string]int // of Values
 }
 
 // LoadValue is a figure of a step.
@@ -86,16 +89,13 @@ func (a *analysis) loadSteps() []LoadStep {
 }
 
 func (s *LoadStep) add(x *record.Sample) {
-	if x.Name == record.StepBound {
+	switch x.Name {
+	case record.StepBound:
 		s.Trials++
-		s.Verdict = x.Original
-		word := verdictOf(x)
-		i := slices.IndexFunc(s.Bounds, func(b LoadBound) bool { return b.By == word })
-		if i < 0 {
-			i = len(s.Bounds)
-			s.Bounds = append(s.Bounds, LoadBound{By: word})
-		}
-		s.Bounds[i].Trials++
+		s.Verdict, s.Bounds = x.Original, count(s.Bounds, verdictOf(x))
+		return
+	case record.RemovalBound:
+		s.Removal, s.Removals = x.Original, count(s.Removals, verdictOf(x))
 		return
 	}
 	if x.Labels != record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
@@ -110,11 +110,23 @@ func (s *LoadStep) add(x *record.Sample) {
 	s.Values[i].all = append(s.Values[i].all, x.Value)
 }
 
+// count adds a trial with a verdict.
+func count(bounds []LoadBound, word string) []LoadBound {
+	i := slices.IndexFunc(bounds, func(b LoadBound) bool { return b.By == word })
+	if i < 0 {
+		return append(bounds, LoadBound{By: word, Trials: 1})
+	}
+	bounds[i].Trials++
+	return bounds
+}
+
 func (s *LoadStep) sum() LoadStep {
 	for i := range s.Values {
 		s.Values[i].Median = median(s.Values[i].all)
 	}
-	slices.SortStableFunc(s.Bounds, func(x, y LoadBound) int { return cmp.Compare(y.Trials, x.Trials) })
+	for _, bounds := range [][]LoadBound{s.Bounds, s.Removals} {
+		slices.SortStableFunc(bounds, func(x, y LoadBound) int { return cmp.Compare(y.Trials, x.Trials) })
+	}
 	return *s
 }
 

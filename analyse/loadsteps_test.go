@@ -16,6 +16,7 @@ func TestLoadSteps(t *testing.T) {
 		for _, step := range []string{"2", "1"} {
 			rd.Value("rate", record.PerSecond, float64(10+i), "step", step)
 			rd.Value("rate", record.PerSecond, 1e9, "step", step, "verb", "create")
+			rd.Samples = append(rd.Samples, record.Sample{Name: record.RemovalBound, Labels: record.MakeLabels("step", step, "by", "provisioner"), Original: "removal of " + step})
 			rd.Samples = append(rd.Samples, record.Sample{Name: record.StepBound, Labels: record.MakeLabels("step", step, "by", by), Original: by + " of " + step})
 		}
 		a.trials = append(a.trials, &record.Trial{Cell: c, Status: record.OK, Samples: rd.Samples})
@@ -28,5 +29,8 @@ func TestLoadSteps(t *testing.T) {
 	v, ok := got[0].Value("rate")
 	if b := got[0].Bounds; !ok || v.Median != 11 || got[0].Trials != 3 || len(b) != 2 || b[0] != (LoadBound{"nodes", 2}) || got[0].Verdict != "nodes of 1" || len(got[0].Values) != 1 {
 		t.Errorf("%+v", got[0])
+	}
+	if b := got[1].Removals; len(b) != 1 || b[0] != (LoadBound{"provisioner", 3}) || got[1].Removal != "removal of 2" {
+		t.Errorf("%+v", got[1])
 	}
 }

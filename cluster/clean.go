@@ -52,6 +52,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 		return nil, &site.UnableError{Err: fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
 	var out []claim.Leftover
+	removed := map[string]bool{}
 	for i := range all.Items {
 		n := &all.Items[i]
 		var err error
@@ -60,6 +61,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 		}
 		if err == nil && !dry {
 			err = s.delete(ctx, n)
+			removed[n.Name] = err == nil
 		}
 		left := claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err}
 		if dry && n.DeletionTimestamp != nil {
@@ -67,7 +69,42 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 		}
 		out = append(out, left)
 	}
-	return out, nil
+	return append(out, s.volumesOf(ctx, removed)...), nil
+}
+
+// volumesOf waits until the volumes of claims in removed namespaces are gone, as far as the user may see them, and returns those
+// that stay. Their provisioner removes them. If tare deleted the object of one, its storage could stay without a name.
+func (s *Site) volumesOf(ctx context.Context, removed map[string]bool) (out []claim.Leftover) {
+	if len(removed) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, goneWithin)
+	defer cancel()
+	for {
+		var all corev1.PersistentVolumeList
+		if err := s.api.List(limited, "", "", &all); err != nil {
+			if kube.IsForbidden(err) {
+				return nil
+			}
+			break // out has what was there before
+		}
+		out = nil
+		for i := range all.Items {
+			v := &all.Items[i]
+			if of := v.Spec.ClaimRef; of != nil && removed[of.Namespace] {
+				out = append(out, claim.Leftover{Kind: "PersistentVolume", Name: v.Name, Err: fmt.Errorf("it is %s, and still exists after %s; `kubectl describe pv %s` shows why", v.Status.Phase, goneWithin, v.Name)})
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return out
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	return out
 }
 
 // cleanShared cleans a namespace that is not tare's own. A study is known by its service

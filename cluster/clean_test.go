@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/cluster/kube"
 )
@@ -69,6 +71,49 @@ func TestCleanNames(t *testing.T) {
 		if strings.Join(got, ", ") != want || e.dry != (namespace != "") {
 			t.Errorf("%q: %s, want %s; a dry run: %t", namespace, strings.Join(got, ", "), want, e.dry)
 		}
+		h.Close()
+	}
+}
+
+// TestCleanVolumes: the volumes of claims in removed namespaces are waited for, those of others are not, and those that stay are named.
+func TestCleanVolumes(t *testing.T) {
+	volume := func(name, namespace string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"claimRef":{"namespace":%q,"name":"c"}},"status":{"phase":"Released"}}`, name, namespace)
+	}
+	for want, stays := range map[string]bool{"": false, "pv-1": true} {
+		lists := 0
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			items := volume("pv-2", "others")
+			if lists++; lists == 1 || stays {
+				items += "," + volume("pv-1", "tare-t1")
+			}
+			fmt.Fprintf(w, `{"kind":"PersistentVolumeList","apiVersion":"v1","items":[%s]}`, items)
+		}))
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Site{}
+		if err := s.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if stays {
+			time.AfterFunc(time.Second, cancel)
+		}
+		var names []string
+		for _, l := range s.volumesOf(ctx, map[string]bool{"tare-t1": true}) {
+			names = append(names, l.Name)
+			if l.Err == nil || !strings.Contains(l.Err.Error(), "Released") {
+				t.Error(l.Err)
+			}
+		}
+		if got := strings.Join(names, " "); got != want || lists < 2 {
+			t.Errorf("%q after %d lists, want %q", got, lists, want)
+		}
+		cancel()
 		h.Close()
 	}
 }

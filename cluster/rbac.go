@@ -15,7 +15,7 @@ func Roles(namespace string, t Tier) (string, error) {
 		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
 	}
 	if t.Own = namespace == ""; t.Objects && !t.Own {
-		return "", errors.New("--objects and -n: the workload objects creates namespaces of its own, so its studies cannot share one; leave -n out")
+		return "", errors.New("--objects and -n: the workloads objects and claims create namespaces of their own, so their studies cannot share one; leave -n out")
 	}
 	return roles(namespace, t), nil
 }
@@ -34,7 +34,7 @@ func roles(namespace string, t Tier) string {
 		name, level, with = name+"-vms", "must be baseline or privileged", append(with, "virtual machines of KubeVirt")
 	}
 	if t.Objects {
-		name, with = name+"-objects", append(with, "loads on objects (workload objects)")
+		name, with = name+"-objects", append(with, "loads on objects (workloads objects and claims)")
 	}
 	if t.Observe {
 		name, level, with = name+"-observe", "must be privileged", append(with, "observers on the nodes (--observe)")

@@ -32,14 +32,18 @@ func CoordinatorRules() []Rule {
 	}
 }
 
-// LoadRules are the rights of roles that use the cluster's API: of the load on objects, in namespaces that it creates.
+// LoadRules are the rights of roles that use the cluster's API: of the loads on objects and claims, in namespaces that they
+// create.
 func LoadRules() []Rule {
 	metrics := whole(Rule{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}, Why: "read the API server's own metrics; without it, studies do not say what bound it"})
 	return []Rule{
 		whole(rule("create the namespaces of the objects, and delete them", "", []string{"namespaces"}, "create", "get", "delete")),
 		whole(rule("wait until a namespace takes pods", "", []string{"serviceaccounts"}, "get")),
-		whole(rule("create objects, and delete some to replace them", "", []string{"pods", "configmaps", "secrets", "services"}, "create", "delete")),
-		whole(rule("see when pods run", "", []string{"pods"}, "watch")),
+		whole(rule("create objects, and delete some to replace them", "", []string{"pods", "configmaps", "secrets", "services", "persistentvolumeclaims"}, "create", "delete")),
+		whole(rule("see when pods run, and when claims are bound and gone with their volumes", "", []string{"pods", "persistentvolumeclaims", "persistentvolumes"}, "list", "watch")),
+		whole(rule("see when volumes are attached and detached", "storage.k8s.io", []string{"volumeattachments"}, "list", "watch")),
+		whole(rule("find the storage class of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
+		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
 		whole(rule("create deployments, and delete some to replace them", "apps", []string{"deployments"}, "create", "delete")),
 		metrics,
 	}
@@ -50,7 +54,7 @@ type Tier struct {
 	Own     bool // each study gets its own namespace; otherwise studies share an existing one
 	Observe bool // also observers on the nodes
 	VMs     bool // also virtual machines of KubeVirt
-	Objects bool // also the load on objects, which needs Own
+	Objects bool // also the loads on objects and claims, which need Own
 }
 
 // UserRules are the rights of a user who runs studies of a tier.
@@ -70,9 +74,9 @@ func UserRules(t Tier) []Rule {
 		out = append(out, privileged)
 	}
 	if t.Objects && t.Own {
-		out = append(out, whole(rule("give the load on objects its rights, which the study's namespace takes along at its end", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
+		out = append(out, whole(rule("give the load on objects or claims its rights, which the study's namespace takes along at its end", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
 		for _, r := range LoadRules() {
-			r.Why += "; only the load on objects does this"
+			r.Why += "; only the load on objects or claims does this"
 			out = append(out, r)
 		}
 	}

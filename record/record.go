@@ -159,10 +159,12 @@ type Warning struct {
 }
 
 // LabelStep is the label of figures of one step of a load that grows within a trial, from 1. StepBound is the sample that
-// says what bound a step: its label by has a word, its Original a sentence.
+// says what bound a step: its label by has a word, its Original a sentence. RemovalBound is that of the removal of what the
+// step had made.
 const (
-	LabelStep = "step"
-	StepBound = "step_bound"
+	LabelStep    = "step"
+	StepBound    = "step_bound"
+	RemovalBound = "step_removal_bound"
 )
 
 // BelowNoise begins the code of a warning that a response's value cannot be distinguished

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,11 @@ type load struct {
 	id    string // of the load: its objects bear it
 	maker *maker
 	pods  *pods // nil: the objects have none
-	print func(objects.Line) error
+	// Of claims.
+	volumes *volumes
+	users   *maker // of the pods that use claims; nil: there are none
+	class   *storageClass
+	print   func(objects.Line) error
 
 	spaces []string // namespaces that exist
 	again  []uint16 // by object: how many times churn has replaced it
@@ -33,8 +38,11 @@ type load struct {
 
 func newLoad(o options, a *api, print func(objects.Line) error) *load {
 	l := &load{options: o, api: a, id: strings.ToLower(rand.Text()[:6]), print: print, again: make([]uint16, o.count)}
-	if objects.HasPods(o.kind) {
+	switch {
+	case objects.HasPods(o.kind):
 		l.pods = newPods()
+	case o.kind == objects.Claim:
+		l.volumes = newVolumes(&o, l.id)
 	}
 	return l
 }
@@ -49,6 +57,13 @@ const (
 func (l *load) run(ctx context.Context) (err error) {
 	if l.maker, err = newMaker(&l.options, l.id); err != nil {
 		return err
+	}
+	step := l.step
+	if l.volumes != nil {
+		if err := l.prepareClaims(ctx); err != nil {
+			return err
+		}
+		step = l.claimStep
 	}
 	defer func() {
 		if err != nil { // or they are gone
@@ -65,9 +80,14 @@ func (l *load) run(ctx context.Context) (err error) {
 	if l.pods != nil {
 		go l.pods.watch(watching, l.api, labelLoad+"="+l.id)
 	}
+	if l.volumes != nil {
+		if err = l.volumes.watch(watching, l.api, labelLoad+"="+l.id); err != nil {
+			return fmt.Errorf("cannot follow the claims and their volumes: %w", err)
+		}
+	}
 	l.begun = time.Now()
 	for i := 1; i <= l.steps; i++ {
-		s, err := l.step(ctx, i)
+		s, err := step(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -94,7 +114,7 @@ func (l *load) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for i := range l.namespaces {
-		name := fmt.Sprintf("tare-%s-%s-%d", l.study, l.id, i)
+		name := spaceName(l.study, l.id, strconv.Itoa(i))
 		body, err := namespace(&l.options, l.id, name)
 		if err != nil {
 			return err
@@ -105,7 +125,7 @@ func (l *load) prepare(ctx context.Context) error {
 		}
 	}
 	for _, name := range l.spaces {
-		for l.pods != nil {
+		for l.pods != nil || l.users != nil {
 			err := l.api.send(ctx, http.MethodGet, "/api/v1/namespaces/"+name+"/serviceaccounts/default", nil)
 			if err == nil {
 				break
@@ -124,7 +144,10 @@ func (l *load) prepare(ctx context.Context) error {
 func (l *load) name(i int) string { return fmt.Sprintf("o-%06d-%d", i, l.again[i]) }
 
 // path is that of the i-th object's kind in its namespace.
-func (l *load) path(i int) string { return l.maker.path(l.spaces[i%len(l.spaces)]) }
+func (l *load) path(i int) string { return l.maker.path(l.spaceOf(i)) }
+
+// spaceOf is the namespace of the i-th object.
+func (l *load) spaceOf(i int) string { return l.spaces[i%len(l.spaces)] }
 
 // step creates the objects of a step, and waits for their pods.
 func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
@@ -134,7 +157,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 	begin := time.Now()
 	s.Begin = begin.Sub(l.begun).Seconds()
 	creating, cancel := context.WithTimeout(ctx, l.timeout)
-	made := l.each(creating, s.Objects-from, l.rate, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+	made := l.each(creating, l.workers, s.Objects-from, l.rate, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 		return l.create(ctx, "create", from+i, due)
 	})
 	cancel()
@@ -206,7 +229,7 @@ func (l *load) replace(ctx context.Context, s *objects.Step) error {
 	n := int(math.Ceil(float64(s.Objects) * l.churn / 100))
 	limited, cancel := context.WithTimeout(ctx, 2*l.timeout)
 	defer cancel()
-	made := l.each(limited, n, 0, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+	made := l.each(limited, l.workers, n, 0, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 		i = (l.next + i) % s.Objects
 		busy, err := l.api.do(ctx, verb{"delete", l.maker.resource}, due, http.MethodDelete, l.path(i)+"/"+l.name(i), []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`))
 		if err != nil {
@@ -256,14 +279,14 @@ type outcome struct {
 	why          string        // the first failure
 }
 
-// each calls f n times, by the workers: at a rate, or as fast as they can. It ends with ctx.
-func (l *load) each(ctx context.Context, n int, rate float64, f func(ctx context.Context, i int, due time.Time) (time.Duration, error)) (out outcome) {
+// each calls f n times, by so many workers: at a rate, or as fast as they can. It ends with ctx.
+func (l *load) each(ctx context.Context, workers, n int, rate float64, f func(ctx context.Context, i int, due time.Time) (time.Duration, error)) (out outcome) {
 	begin := time.Now()
 	var next atomic.Int64
 	var mu sync.Mutex
 	late := objects.NewHistogram()
 	var all sync.WaitGroup
-	for range min(l.workers, n) {
+	for range min(workers, n) {
 		all.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
@@ -354,6 +377,12 @@ func (l *load) remove(ctx context.Context) (float64, error) {
 				}
 				return -1, nil
 			}
+		}
+	}
+	if l.volumes != nil { // of a step that ended before them
+		l.volumes.withdraw(from)
+		if l.volumes.wait(limited, removed); limited.Err() != nil {
+			return -1, nil
 		}
 	}
 	return time.Since(from).Seconds(), nil

@@ -4,7 +4,9 @@
 // The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
 // (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
 // limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), and
-// the API server's own metrics are read at each step (metrics.go); 4. each step is printed as a line of JSON
+// the API server's own metrics are read at each step (metrics.go). Claims have steps of their own (claims.go), which
+// watches of claims, pods, volumes and attachments follow (volumes.go, stream.go), with a program in each claim's
+// pod (writer.go); 4. each step is printed as a line of JSON
 // (workload/objects); 5. the namespaces are deleted, whatever happened.
 package objects
 
@@ -38,6 +40,13 @@ type options struct {
 	qps        float64
 	timeout    time.Duration
 
+	// Of claims.
+	parallel int
+	consumer string
+	storage  string // the StorageClass; "": the default one
+	size     int64
+	mode     string
+
 	study, image string
 	owner, space string
 }
@@ -53,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o := options{study: os.Getenv(pod.EnvStudy), image: os.Getenv(pod.EnvImage), owner: os.Getenv(pod.EnvNamespace), space: os.Getenv(pod.EnvSpace)}
 	fs := flag.NewFlagSet("tare internal objects", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret or service")
+	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret, service or claim")
 	fs.IntVar(&o.count, "count", 60, "objects after the last step")
 	fs.IntVar(&o.steps, "steps", 3, "steps")
 	fs.IntVar(&o.namespaces, "namespaces", 1, "namespaces")
@@ -64,14 +73,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringVar(&o.class, "class", "", "RuntimeClass of pods")
 	fs.Float64Var(&o.qps, "qps", 0, "requests a second, at most; 0: no limit")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a step")
+	fs.IntVar(&o.parallel, "parallel", 0, "claims on their way at once; 0: all of a step")
+	fs.StringVar(&o.consumer, "consumer", objects.ConsumerPod, "of claims: pod or none")
+	fs.StringVar(&o.storage, "storage", "", "StorageClass of claims; without it, the default one")
+	fs.Int64Var(&o.size, "size", 1<<30, "of claims, in bytes")
+	fs.StringVar(&o.mode, "mode", objects.Filesystem, "of claims: filesystem or block")
 	kubeconfig := fs.String("kubeconfig", "", "a `file`, outside of a pod")
 	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
-	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.timeout <= 0 {
+	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.parallel < 0 || o.timeout <= 0 {
 		return fmt.Errorf("%w: --count, --steps, --namespaces, --workers and --timeout must be over 0, and no more --steps than --count", inside.ErrUsage)
 	}
-	if o.study == "" || objects.HasPods(o.kind) && o.image == "" {
+	if o.study == "" || (objects.HasPods(o.kind) || o.kind == objects.Claim) && o.image == "" {
 		return fmt.Errorf("%w: %s or %s is not set: tare sets them in the pod of a study", inside.ErrUsage, pod.EnvStudy, pod.EnvImage)
 	}
 	var client *kube.Client

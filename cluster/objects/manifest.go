@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"tare/cluster/pod"
 	"tare/workload/objects"
@@ -30,7 +31,7 @@ type fields = map[string]any
 
 func newMaker(o *options, load string) (*maker, error) {
 	m := &maker{kind: o.kind, resource: o.kind + "s", group: "/api/v1"}
-	labels := fields{pod.LabelManaged: pod.Managed, pod.LabelStudy: o.study, labelLoad: load, labelObject: placeholder}
+	labels := labelsOf(o, load)
 	obj := fields{"apiVersion": "v1", "metadata": fields{"name": placeholder, "labels": labels}}
 	switch o.kind {
 	case objects.Pod:
@@ -42,6 +43,9 @@ func newMaker(o *options, load string) (*maker, error) {
 			"replicas": 1, "selector": fields{"matchLabels": fields{labelLoad: load, labelObject: placeholder}},
 			"template": fields{"metadata": fields{"labels": labels}, "spec": podSpec(o)},
 		}
+	case objects.Claim:
+		m.resource = "persistentvolumeclaims"
+		obj["kind"], obj["spec"] = "PersistentVolumeClaim", claimSpec(o)
 	case objects.ConfigMap:
 		obj["kind"], obj["data"] = "ConfigMap", fields{"text": string(bytes.Repeat([]byte("tare "), 50))}
 	case objects.Secret:
@@ -52,6 +56,10 @@ func newMaker(o *options, load string) (*maker, error) {
 	var err error
 	m.text, err = json.Marshal(obj)
 	return m, err
+}
+
+func labelsOf(o *options, load string) fields {
+	return fields{pod.LabelManaged: pod.Managed, pod.LabelStudy: o.study, labelLoad: load, labelObject: placeholder}
 }
 
 // podSpec is a pod that waits, in the form of the restricted Pod Security Standard.
@@ -84,6 +92,11 @@ func (m *maker) object(name string) []byte {
 // path is that of the objects in a namespace.
 func (m *maker) path(namespace string) string {
 	return m.group + "/namespaces/" + namespace + "/" + m.resource
+}
+
+// spaceName is the name of a namespace of a load, the part after the load's id last.
+func spaceName(study, load, number string) string {
+	return fmt.Sprintf("tare-%s-%s-%s", study, load, number)
 }
 
 // namespace is the manifest of a namespace. It goes with the study's own.

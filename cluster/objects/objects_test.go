@@ -109,7 +109,7 @@ func TestPods(t *testing.T) {
 	begin := time.Now()
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
 	see := func(object, node, phase string, s float64) {
-		var e seen
+		var e event[seenPod]
 		text := `{"type":"MODIFIED","object":{"metadata":{"labels":{"tare/object":"` + object + `"}},"spec":{"nodeName":"` + node + `"},"status":{"phase":"` + phase + `",
 			"conditions":[{"type":"PodScheduled","status":"False","message":"no room"}]}}}`
 		if err := json.Unmarshal([]byte(text), &e); err != nil {
@@ -146,10 +146,10 @@ func TestPods(t *testing.T) {
 
 // TestSchedule: requests of the open loop are due at their moments, however long the answers take.
 func TestSchedule(t *testing.T) {
-	l := &load{options: options{workers: 4}}
+	l := &load{}
 	var last atomic.Int64
 	begin := time.Now()
-	out := l.each(t.Context(), 20, 200, func(_ context.Context, i int, due time.Time) (time.Duration, error) {
+	out := l.each(t.Context(), 4, 20, 200, func(_ context.Context, i int, due time.Time) (time.Duration, error) {
 		if i == 19 {
 			last.Store(int64(due.Sub(begin)))
 		}

@@ -1,11 +1,9 @@
 package objects
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -33,30 +31,51 @@ type pods struct {
 
 func newPods() *pods { return &pods{waited: map[string]*start{}} }
 
-// seen is what is kept of a watch's event.
-type seen struct {
-	Type   string `json:"type"`
-	Object struct {
-		Metadata struct {
-			Labels struct {
-				Object string `json:"tare/object"`
-			} `json:"labels"`
-		} `json:"metadata"`
-		Spec struct {
-			NodeName string `json:"nodeName"`
-		} `json:"spec"`
-		Status struct {
-			Phase      string `json:"phase"`
-			Conditions []struct {
-				Type, Status, Reason, Message string
-			} `json:"conditions"`
-			ContainerStatuses []struct {
-				State struct {
-					Waiting struct{ Reason, Message string } `json:"waiting"`
-				} `json:"state"`
-			} `json:"containerStatuses"`
-		} `json:"status"`
-	} `json:"object"`
+// seenPod is what is kept of a pod.
+type seenPod struct {
+	Metadata meta `json:"metadata"`
+	Spec     struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase      string `json:"phase"`
+		Conditions []struct {
+			Type, Status, Reason, Message string
+		} `json:"conditions"`
+		ContainerStatuses []struct {
+			State struct {
+				Waiting    struct{ Reason, Message string } `json:"waiting"`
+				Terminated *struct{ Message string }        `json:"terminated"`
+			} `json:"state"`
+		} `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+// meta is what is kept of an object's metadata.
+type meta struct {
+	Name        string            `json:"name"`
+	Annotations map[string]string `json:"annotations"`
+	Labels      struct {
+		Object string `json:"tare/object"`
+	} `json:"labels"`
+}
+
+// running is the phase of a pod whose containers run.
+const running = "Running"
+
+// trouble is what a pod's status says of why it does not run; "": nothing.
+func (p *seenPod) trouble() (message string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" && c.Message != "" {
+			message = bounded(c.Message)
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w.Reason != "" && w.Reason != "ContainerCreating" {
+			message = bounded(w.Reason + ": " + w.Message)
+		}
+	}
+	return message
 }
 
 // expect begins to wait for the pod of an object that is due at a moment.
@@ -119,32 +138,23 @@ func (p *pods) take() map[string]*start {
 const maxMessage = 400
 
 // see notes an event that was received at a moment.
-func (p *pods) see(e *seen, at time.Time) {
+func (p *pods) see(e *event[seenPod], at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.waited[e.Object.Metadata.Labels.Object]
-	if s == nil || e.Type == "DELETED" {
+	if s == nil || e.Type == deleted {
 		return
 	}
 	if s.placed.IsZero() && e.Object.Spec.NodeName != "" {
 		s.placed, s.node = at, e.Object.Spec.NodeName
 	}
-	if s.ran.IsZero() && e.Object.Status.Phase == "Running" {
+	if s.ran.IsZero() && e.Object.Status.Phase == running {
 		s.ran = at
 		p.running++
 		p.arrived()
 		return
 	}
-	for _, c := range e.Object.Status.Conditions {
-		if c.Type == "PodScheduled" && c.Status == "False" && c.Message != "" {
-			p.message = bounded(c.Message)
-		}
-	}
-	for _, c := range e.Object.Status.ContainerStatuses {
-		if w := c.State.Waiting; w.Reason != "" && w.Reason != "ContainerCreating" {
-			p.message = bounded(w.Reason + ": " + w.Message)
-		}
-	}
+	p.message = cmp.Or(e.Object.trouble(), p.message)
 }
 
 func bounded(text string) string {
@@ -154,9 +164,8 @@ func bounded(text string) string {
 // watch follows the pods with a label until ctx ends. The server's first events are of the pods that there are. If the server
 // ends the watch, it begins again, and says once more what is true.
 func (p *pods) watch(ctx context.Context, a *api, selector string) {
-	path := "/api/v1/pods?watch=true&timeoutSeconds=86400&labelSelector=" + url.QueryEscape(selector)
 	for ctx.Err() == nil {
-		if err := p.follow(ctx, a, path); err != nil && ctx.Err() == nil {
+		if err := stream(ctx, a, "/api/v1/pods?labelSelector="+url.QueryEscape(selector), p.see); err != nil && ctx.Err() == nil {
 			p.mu.Lock()
 			p.broken++
 			p.mu.Unlock()
@@ -165,26 +174,6 @@ func (p *pods) watch(ctx context.Context, a *api, selector string) {
 			case <-ctx.Done():
 			}
 		}
-	}
-}
-
-func (p *pods) follow(ctx context.Context, a *api, path string) error {
-	resp, err := a.open(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it is only read
-	lines := json.NewDecoder(resp.Body)
-	for {
-		var e seen
-		if err := lines.Decode(&e); err != nil {
-			return err
-		}
-		at := time.Now()
-		if e.Type == "ERROR" {
-			return errors.New("the server ended the watch")
-		}
-		p.see(&e, at)
 	}
 }
 

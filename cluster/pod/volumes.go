@@ -47,10 +47,10 @@ func storageParams() []param.Param {
 	}
 }
 
-// diskGroup is the group of block devices on nodes: disk, whose number is 6 in Debian, Red Hat, Alpine and
+// DiskGroup is the group of block devices on nodes: disk, whose number is 6 in Debian, Red Hat, Alpine and
 // what is made of them. Device nodes in a container have the node's owner and mode, and the pod's fsGroup is
 // for file systems alone (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/).
-const diskGroup = 6
+const DiskGroup = 6
 
 // claimed says that a volume is a claim of a StorageClass.
 func claimed(v *volume.Volume, options map[string]string) bool {
@@ -110,7 +110,7 @@ func addVolumes(p *corev1.Pod, want *sandbox.Want) {
 			continue
 		}
 		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: name, DevicePath: v.Path()})
-		p.Spec.SecurityContext.SupplementalGroups = []int64{diskGroup}
+		p.Spec.SecurityContext.SupplementalGroups = []int64{DiskGroup}
 	}
 }
 

@@ -50,7 +50,7 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c, got, c.want)
 		}
 		block := c.mode == volume.Block
-		if devices := p.Spec.Containers[0].VolumeDevices; block != (len(devices) == 1 && devices[0].DevicePath == "/dev/data") || block != slices.Contains(p.Spec.SecurityContext.SupplementalGroups, diskGroup) {
+		if devices := p.Spec.Containers[0].VolumeDevices; block != (len(devices) == 1 && devices[0].DevicePath == "/dev/data") || block != slices.Contains(p.Spec.SecurityContext.SupplementalGroups, DiskGroup) {
 			t.Errorf("%+v: devices %v, groups %v", c, devices, p.Spec.SecurityContext.SupplementalGroups)
 		}
 	}

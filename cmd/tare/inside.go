@@ -68,8 +68,8 @@ func inside(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 			return exitFailed
 		}
 		return exitOK
-	case "copy", "user", "device":
-		if err := map[string]func([]string, io.Writer) error{"copy": pod.Copy, "user": pod.Number, "device": pod.Device}[name](rest, stdout); err != nil {
+	case "copy", "user", "device", "write-claim":
+		if err := map[string]func([]string, io.Writer) error{"copy": pod.Copy, "user": pod.Number, "device": pod.Device, "write-claim": objects.WriteClaim}[name](rest, stdout); err != nil {
 			fmt.Fprintf(stderr, "tare internal %s: %v\n", name, err)
 			return exitFailed
 		}

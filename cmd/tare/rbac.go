@@ -27,6 +27,6 @@ func (a *app) rbacVerb() *cobra.Command {
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "for studies in this existing namespace (default: each study creates its own)")
 	cmd.Flags().BoolVar(&tier.Observe, "observe", false, "for studies with --observe too")
 	cmd.Flags().BoolVar(&tier.VMs, "vms", false, "for studies with virtual machines of KubeVirt too")
-	cmd.Flags().BoolVar(&tier.Objects, "objects", false, "for studies with the workload objects too")
+	cmd.Flags().BoolVar(&tier.Objects, "objects", false, "for studies with the workloads objects and claims too")
 	return cmd
 }

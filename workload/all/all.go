@@ -50,6 +50,7 @@ func Workloads() []workload.Workload {
 		ingress.New(),
 		registry.New(),
 		objects.New(),
+		objects.NewClaims(),
 		command.New(),
 		command.NewService(),
 		startup.New(),

@@ -22,6 +22,12 @@ const (
 	ByWorkers   By = "workers"   // the client: its workers did not wait for answers
 	ByScheduler By = "scheduler" // placing the pods; of deployments, making them too
 	ByNodes     By = "nodes"     // kubelets and runtimes
+
+	// Of claims alone.
+	ByProvisioner By = "provisioner" // making volumes, or removing them
+	ByController  By = "controller"  // the controllers that bind claims, and let them go
+	ByAttacher    By = "attacher"    // attaching volumes to nodes, or detaching them
+	ByVolume      By = "volume"      // the first write
 )
 
 // Bound is a verdict on a step: what bound it, how sure that is as a share of the time that it explains, and the readings.

@@ -1,9 +1,10 @@
-// Package objects is the workload objects: it creates objects on the API server of a cluster, in steps.
+// Package objects has the workloads objects and claims: they create objects on the API server of a cluster, in steps. Those
+// of claims are PersistentVolumeClaims, whose way is followed until the first byte is written and until they are gone again.
 //
 // The data path: 1. Roles writes the command line of the load generator, which is this binary (`tare internal
 // objects`, package cluster/objects) and may use the cluster's API; 2. it creates the objects of one step after
-// another, waits for each step's pods, and prints a Line for each step (report.go); 3. Parse checks the lines,
-// and makes samples of them (parse.go) and a verdict on what bound each step (bound.go).
+// another, waits for each step's pods or volumes, and prints a Line for each step (report.go); 3. Parse checks the
+// lines, and makes samples of them (parse.go, stages.go) and a verdict on what bound each step (bound.go).
 //
 // This package knows nothing of Kubernetes but the names of its kinds, so that old results are read anywhere.
 package objects
@@ -31,6 +32,8 @@ const (
 	ConfigMap  = "configmap"
 	Secret     = "secret"
 	Service    = "service"
+
+	Claim = "claim" // of the workload claims alone
 )
 
 // Nodes that the pods of objects run on.
@@ -112,21 +115,7 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
 		return nil, errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass changes nothing; leave class out")
 	}
-	args := []string{"/tare", "internal", "objects"}
-	for _, p := range (objects{}).Params() {
-		value := v.Str(p.Name)
-		switch p.Type {
-		case param.Duration:
-			value = v.Duration(p.Name).String()
-		case param.Int:
-			value = strconv.Itoa(v.Int(p.Name))
-		case param.Float:
-			value = strconv.FormatFloat(v.Float(p.Name), 'g', -1, 64)
-		}
-		if value != "" {
-			args = append(args, "--"+p.Name, value)
-		}
-	}
+	args := arguments((objects{}).Params(), v)
 	expect := time.Duration(count) * perObject
 	if r := v.Float("rate"); r > 0 {
 		expect = max(expect, time.Duration(float64(count)/r*float64(time.Second)))
@@ -135,4 +124,26 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 		Name: roleLoad, Mode: workload.Exec, Args: args, API: true, Until: measuredLine, Expect: expect,
 		Within: expect + 2*time.Duration(steps)*v.Duration("timeout")*2 + removing,
 	}}, nil
+}
+
+// arguments is the command line of the load generator: each parameter is a flag.
+func arguments(params []param.Param, v param.Values, more ...string) []string {
+	args := append([]string{"/tare", "internal", "objects"}, more...)
+	for _, p := range params {
+		value := v.Str(p.Name)
+		switch p.Type {
+		case param.Duration:
+			value = v.Duration(p.Name).String()
+		case param.Int:
+			value = strconv.Itoa(v.Int(p.Name))
+		case param.Float:
+			value = strconv.FormatFloat(v.Float(p.Name), 'g', -1, 64)
+		case param.Size:
+			value = strconv.FormatInt(v.Size(p.Name), 10)
+		}
+		if value != "" {
+			args = append(args, "--"+p.Name, value)
+		}
+	}
+	return args
 }

@@ -18,13 +18,18 @@ import (
 
 // Parse reads the lines of the load generator.
 func (objects) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error) {
+	return parse(v, v.Str("object"), out)
+}
+
+// parse reads the lines of a load on objects of a kind.
+func parse(v param.Values, kind string, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	r, err := read(out)
 	if err == nil {
-		err = r.sane(v)
+		err = r.sane(v, kind)
 	}
 	if err == nil {
-		err = r.samples(&rd, v)
+		err = r.samples(&rd, v, kind)
 	}
 	if err != nil {
 		return rd, fmt.Errorf("the report of the load on objects: %w", err)
@@ -75,7 +80,7 @@ const (
 )
 
 // sane refuses what no load of these parameters prints.
-func (r *report) sane(v param.Values) error {
+func (r *report) sane(v param.Values, kind string) error {
 	count, steps := v.Int("count"), v.Int("steps")
 	switch {
 	case len(r.steps) == 0 || r.end == nil:
@@ -96,7 +101,12 @@ func (r *report) sane(v param.Values) error {
 		if want := Target(count, steps, i+1); s.Number != i+1 || s.Objects != want || s.Made+s.Failed > want-before || s.Ended && i < len(r.steps)-1 {
 			return fmt.Errorf("step %d says that it is step %d, with %d and %d objects of %d; there were to be %d", i+1, s.Number, s.Made, s.Failed, s.Objects, want)
 		}
-		before = s.Objects
+		if (s.Claims != nil) != (kind == Claim) {
+			return fmt.Errorf("step %d: it has claims: %t", i+1, s.Claims != nil)
+		}
+		if kind != Claim { // whose steps begin with none
+			before = s.Objects
+		}
 	}
 	return nil
 }
@@ -126,6 +136,9 @@ func (s *Step) sane() error {
 	if x := s.Server; x != nil && (!fine(maxSum, x.Cores, x.Rejected, x.Queued, x.Store, x.Stores) || !fine(1e18, x.Memory) || x.Processors < 0 || x.Processors > 1e6) {
 		return errors.New("the readings of the API server are out of range")
 	}
+	if s.Claims != nil {
+		return s.Claims.sane(s.Made)
+	}
 	return nil
 }
 
@@ -133,13 +146,13 @@ func (s *Step) sane() error {
 func mutating(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }
 
 // samples makes samples of the lines.
-func (r *report) samples(rd *record.Reading, v param.Values) error {
+func (r *report) samples(rd *record.Reading, v param.Values, kind string) error {
 	latency, starts := NewHistogram(), NewHistogram()
 	made, creating := 0, 0.0
 	for i := range r.steps {
 		s := &r.steps[i]
 		made, creating = made+s.Made, creating+s.Create
-		if err := s.samples(rd, v, latency, starts); err != nil {
+		if err := s.samples(rd, v, kind, latency, starts); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
@@ -148,15 +161,21 @@ func (r *report) samples(rd *record.Reading, v param.Values) error {
 		return fmt.Errorf("no object was created: %s", r.steps[0].Why)
 	case creating <= 0 || latency.TotalCount() == 0:
 		return errors.New("objects were created in no time")
-	case HasPods(v.Str("object")) && starts.TotalCount() == 0:
+	case HasPods(kind) && starts.TotalCount() == 0:
 		return errors.New("there are no starts of pods")
 	}
-	rd.Value("rate", record.PerSecond, float64(made)/creating)
+	if kind == Claim {
+		if err := r.claims(rd); err != nil {
+			return err
+		}
+	} else {
+		rd.Value("rate", record.PerSecond, float64(made)/creating)
+	}
 	rd.Value("api_latency_p99", record.Second, percentile(latency, 99))
 	if err := output.Histogram(rd, "api_latency", latency); err != nil {
 		return err
 	}
-	if HasPods(v.Str("object")) {
+	if HasPods(kind) {
 		rd.Value("pod_start_p50", record.Second, percentile(starts, 50))
 		rd.Value("pod_start_p99", record.Second, percentile(starts, 99))
 		if err := output.Histogram(rd, "pod_start", starts); err != nil {
@@ -182,14 +201,14 @@ func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 }
 
 // samples adds a step's figures. It merges the latencies of calls that change something, and the starts of pods.
-func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrhistogram.Histogram) error {
+func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency, starts *hdrhistogram.Histogram) error {
 	step := strconv.Itoa(s.Number)
 	add := func(name string, u record.Unit, x float64, labels ...string) {
 		rd.Value(name, u, x, append([]string{record.LabelStep, step}, labels...)...)
 	}
 	add("objects", record.Count, float64(s.Objects))
 	add("create", record.Second, s.Create)
-	if s.Create > 0 {
+	if s.Create > 0 && kind != Claim { // those of claims are what was bound
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
 	}
 	add("limited", record.Second, s.Limited)
@@ -223,7 +242,7 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 	if own.TotalCount() > 0 {
 		add("api_latency_p99", record.Second, percentile(own, 99))
 	}
-	if HasPods(v.Str("object")) {
+	if HasPods(kind) {
 		if s.Start == nil {
 			return errors.New("it does not say how its pods started")
 		}
@@ -256,7 +275,14 @@ func (s *Step) samples(rd *record.Reading, v param.Values, latency, starts *hdrh
 			add("store_mean", record.Second, x.Store/x.Stores)
 		}
 	}
-	b := s.Bound(v.Float("rate"), v.Int("workers"))
-	rd.Samples = append(rd.Samples, record.Sample{Name: record.StepBound, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
-	return nil
+	bound := func(name string, b Bound) {
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
+	}
+	if kind != Claim {
+		bound(record.StepBound, s.Bound(v.Float("rate"), v.Int("workers")))
+		return nil
+	}
+	bound(record.StepBound, s.BoundWay(v.Float("rate"), Workers(v.Int("workers"), v.Int("parallel"))))
+	bound(record.RemovalBound, s.BoundRemoval())
+	return s.Claims.samples(rd, step)
 }

@@ -37,6 +37,7 @@ type Step struct {
 	Late    float64 `json:"late_s"`    // the median of how late requests were sent, in the open loop
 
 	Start  *Starts `json:"start,omitempty"`
+	Claims *Claims `json:"claims,omitempty"`
 	Server *Server `json:"server,omitempty"` // nil: it could not be read
 	Why    string  `json:"why,omitempty"`    // why the step was not reached, or what the API server refused
 	Ended  bool    `json:"ended,omitempty"`  // the load ended here, before its last step

@@ -1,0 +1,268 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+	"tare/workload/output"
+)
+
+// Claims is what became of the claims of a step.
+type Claims struct {
+	Way      []Stage `json:"way"`        // of their stages until they could be used, in the order of Way
+	Removal  []Stage `json:"removal"`    // of those until they were gone, from when their deletion was due
+	Settled  int     `json:"settled"`    // claims that could be used
+	Gone     int     `json:"gone"`       // claims that were removed, with their pods and volumes
+	Bound    int     `json:"bound"`      // claims that were bound,
+	Bind     float64 `json:"bind_s"`     // and when the last one was, since the step began
+	Remove   float64 `json:"remove_s"`   // from the first deletion until the last claim was gone, or was not in time
+	Volumes  int     `json:"volumes"`    // that appeared,
+	Appear   float64 `json:"appear_s"`   // from the first to the last one
+	Vanish   float64 `json:"vanish_s"`   // from when the first volume was gone to when the last one was
+	Vanished int     `json:"vanished"`   // volumes that were gone
+	Skewed   int     `json:"skewed"`     // pods whose clock cannot be right: the watch's times stand for theirs
+	Made     string  `json:"made_by"`    // the provisioner
+	Mode     string  `json:"binding"`    // WaitForFirstConsumer or Immediate
+	Message  string  `json:"message"`    // of the scheduler, the provisioner or the pod, about claims that cannot be used
+	Stuck    string  `json:"stuck_in"`   // the stage that most of these did not reach
+	Held     string  `json:"held_until"` // and of those that did not go
+}
+
+// Stage is a stage of claims, which some or all of them reached. Those that could not be used or did not go count, in the stages
+// that the report shows, with the time until the step ended.
+type Stage struct {
+	Name  string  `json:"name"`
+	Times string  `json:"times"`  // from when it was due: HdrHistogram V2, nanoseconds
+	Part  float64 `json:"part_s"` // the mean time since the stage before, of the claims that got to the end
+}
+
+// Stages of a claim.
+const (
+	Answered    = "answered"    // the API server has created the claim, and its pod
+	Chosen      = "chosen"      // the scheduler has chosen a node for the volume (WaitForFirstConsumer)
+	Provisioned = "provisioned" // the volume's object is there
+	BoundTo     = "bound"
+	Scheduled   = "scheduled" // the pod has a node
+	Attached    = "attached"  // the volume is attached to it, for drivers that attach
+	Mounted     = "mounted"   // the program in the pod began
+	Written     = "written"   // it has written, and synced, a byte
+
+	PodGone    = "pod_gone"
+	ClaimGone  = "claim_gone"
+	Detached   = "detached"
+	VolumeGone = "volume_gone"
+)
+
+// stage says of a stage what binds claims that need long for it, and how it reads after "until".
+type stage struct {
+	name string
+	by   By
+	text string
+}
+
+func way() []stage {
+	return []stage{
+		{Answered, ByAnswers, "the API server answered"}, {Chosen, ByScheduler, "a node was chosen"},
+		{Provisioned, ByProvisioner, "its volume was there"}, {BoundTo, ByController, "it was bound"}, {Scheduled, ByScheduler, "its pod had a node"},
+		{Attached, ByAttacher, "it was attached"}, {Mounted, ByNodes, "the pod's program began"}, {Written, ByVolume, "the first byte was written"},
+	}
+}
+
+func removal() []stage {
+	return []stage{
+		{PodGone, ByNodes, "its pod was gone"}, {ClaimGone, ByController, "it was gone"},
+		{Detached, ByAttacher, "it was detached"}, {VolumeGone, ByProvisioner, "its volume was gone"},
+	}
+}
+
+// Way returns the names of the stages until claims can be used, in their order; Removal those until they are gone.
+func Way() []string     { return names(way()) }
+func Removal() []string { return names(removal()) }
+
+func names(stages []stage) (out []string) {
+	for _, s := range stages {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// sane refuses what no step with so many claims prints.
+func (c *Claims) sane(made int) error {
+	for _, n := range []int{c.Settled, c.Gone, c.Bound, c.Volumes, c.Vanished, c.Skewed} {
+		if n < 0 || n > made {
+			return fmt.Errorf("of %d claims, %d were bound, %d could be used, %d were gone, %d had volumes, %d not any more, %d had a wrong clock", made, c.Bound, c.Settled, c.Gone, c.Volumes, c.Vanished, c.Skewed)
+		}
+	}
+	if !fine(maxTime, c.Bind, c.Remove, c.Appear, c.Vanish) || c.Bound > 0 && c.Bind == 0 || c.Gone > 0 && c.Remove == 0 {
+		return errors.New("a time of its claims is out of range")
+	}
+	if max(len(c.Made), len(c.Message)) > maxText || len(c.Mode) > 40 || !known(c.Stuck, Way()) || !known(c.Held, Removal()) {
+		return errors.New("the words on its claims are out of range")
+	}
+	for _, part := range []struct {
+		stages []Stage
+		order  []string
+	}{{c.Way, Way()}, {c.Removal, Removal()}} {
+		last := -1
+		for _, s := range part.stages {
+			i := slices.Index(part.order, s.Name)
+			if i <= last || !fine(maxTime, s.Part) {
+				return fmt.Errorf("the stage %q of its claims is out of place or out of range", s.Name)
+			}
+			last = i
+		}
+	}
+	return nil
+}
+
+func known(word string, words []string) bool { return word == "" || slices.Contains(words, word) }
+
+// samples adds the figures of a step's claims.
+func (c *Claims) samples(rd *record.Reading, step string) error {
+	add := func(name string, u record.Unit, x float64) { rd.Value(name, u, x, record.LabelStep, step) }
+	add("settled", record.Count, float64(c.Settled))
+	add("gone", record.Count, float64(c.Gone))
+	rates := func(name string, n int, took float64) {
+		if n > 0 && took > 0 {
+			add(name, record.PerSecond, float64(n)/took)
+		}
+	}
+	rates("rate", c.Bound, c.Bind)
+	rates("removal_rate", c.Gone, c.Remove)
+	rates("volume_rate", c.Volumes-1, c.Appear)
+	rates("volume_removal_rate", c.Vanished-1, c.Vanish)
+	for _, s := range slices.Concat(c.Way, c.Removal) {
+		h, err := decode(s.Times)
+		if err != nil {
+			return err
+		}
+		if h.TotalCount() == 0 || h.TotalCount() > maxCount {
+			return fmt.Errorf("the stage %s has %d times", s.Name, h.TotalCount())
+		}
+		for _, q := range []float64{50, 95, 99} {
+			add(fmt.Sprintf("%s_p%g", s.Name, q), record.Second, percentile(h, q))
+		}
+		add(s.Name+"_part", record.Second, s.Part)
+		if err := output.Histogram(rd, s.Name, h, record.LabelStep, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claims adds the figures of all steps' claims together.
+func (r *report) claims(rd *record.Reading) error {
+	all := map[string]*hdrhistogram.Histogram{}
+	var bound, gone, skewed int
+	var bind, remove float64
+	for i := range r.steps {
+		c := r.steps[i].Claims
+		bound, bind, gone, remove, skewed = bound+c.Bound, bind+c.Bind, gone+c.Gone, remove+c.Remove, skewed+c.Skewed
+		for _, s := range slices.Concat(c.Way, c.Removal) {
+			h, err := decode(s.Times)
+			if err != nil {
+				return err
+			}
+			if all[s.Name] == nil {
+				all[s.Name] = NewHistogram()
+			}
+			all[s.Name].Merge(h)
+		}
+	}
+	why := r.steps[0].Why
+	switch {
+	case bound == 0 || bind <= 0:
+		return fmt.Errorf("no claim was bound: %s", why)
+	case gone == 0 || remove <= 0:
+		return fmt.Errorf("no claim was removed: %s", why)
+	}
+	rd.Value("rate", record.PerSecond, float64(bound)/bind)
+	rd.Value("removal_rate", record.PerSecond, float64(gone)/remove)
+	for _, name := range slices.Concat(Way(), Removal()) {
+		h := all[name]
+		if h == nil {
+			continue
+		}
+		rd.Value(name+"_p50", record.Second, percentile(h, 50))
+		rd.Value(name+"_p95", record.Second, percentile(h, 95))
+		rd.Value(name+"_p99", record.Second, percentile(h, 99))
+		if err := output.Histogram(rd, name, h); err != nil {
+			return err
+		}
+	}
+	if skewed > 0 {
+		rd.Warn("objects-clock", "the clocks of nodes and of the load differ: %d of %d claims have the watch's time of their mount", skewed, bound)
+	}
+	return nil
+}
+
+// BoundWay says what bound the way of a step's claims until they could be used.
+func (s *Step) BoundWay(rate float64, workers int) Bound {
+	c := s.Claims
+	if s.Failed > 0 {
+		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d claims were not created: %s", s.Failed, s.Why)}
+	}
+	if c.Stuck != "" {
+		by := byOf(way(), c.Stuck)
+		return Bound{by, 1, strings.TrimSuffix(fmt.Sprintf("%d claims could not be used in time, and waited %s: %s", s.Made-c.Settled, until(way(), c.Stuck), c.Message), ": ")}
+	}
+	b := slowest(c.Way, way(), "a claim needed %s until it could be used: %s")
+	if b.By == ByAnswers {
+		more := s.creation(rate, workers)
+		b.By, b.Text = more.By, b.Text+"; "+more.Text
+	}
+	if c.Volumes > 1 && c.Appear > 0 {
+		b.Text += fmt.Sprintf("; %s made %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
+	}
+	return b
+}
+
+// BoundRemoval says what bound the removal of a step's claims.
+func (s *Step) BoundRemoval() Bound {
+	c := s.Claims
+	if c.Held != "" {
+		return Bound{byOf(removal(), c.Held), 1, fmt.Sprintf("%d claims were not removed in time, and waited %s", s.Made-c.Gone, until(removal(), c.Held))}
+	}
+	b := slowest(c.Removal, removal(), "its removal took %s: %s")
+	if c.Vanished > 1 && c.Vanish > 0 {
+		b.Text += fmt.Sprintf("; %s removed %.3g volumes a second", c.maker(), float64(c.Vanished-1)/c.Vanish)
+	}
+	return b
+}
+
+func (c *Claims) maker() string {
+	if c.Made == "" {
+		return "the provisioner"
+	}
+	return "the provisioner " + c.Made
+}
+
+// slowest is a verdict for the longest of some stages. The format takes the sum and the parts.
+func slowest(stages []Stage, all []stage, format string) Bound {
+	sum, most := 0.0, Stage{}
+	var parts []string
+	for _, s := range stages {
+		sum += s.Part
+		if s.Part > most.Part {
+			most = s
+		}
+		parts = append(parts, seconds(s.Part)+" "+until(all, s.Name))
+	}
+	if sum <= 0 {
+		return Bound{ByNodes, 1, "nothing got there"}
+	}
+	return Bound{byOf(all, most.Name), most.Part / sum, fmt.Sprintf(format, seconds(sum), strings.Join(parts, ", "))}
+}
+
+func find(all []stage, name string) stage {
+	return all[slices.IndexFunc(all, func(s stage) bool { return s.name == name })]
+}
+
+func byOf(all []stage, name string) By { return find(all, name).by }
+
+func until(all []stage, name string) string { return "until " + find(all, name).text }
