@@ -116,8 +116,8 @@ sentinel: off
 	l.cleaned(ctx, t)
 }
 
-// TestObjectsOnCluster: objects are created and deleted in steps, with the figures of the API and of the starts of pods, and a killed
-// study's objects go with clean.
+// TestObjectsOnCluster: objects and claims are created and deleted in steps, with the figures of the API, of the starts of pods and
+// of volumes, and a killed study's objects go with clean.
 func TestObjectsOnCluster(t *testing.T) {
 	l := theLab(t)
 	dir := t.TempDir()
@@ -129,6 +129,8 @@ factors: {sandbox: [process]}
 workloads:
   pods: {kind: objects, count: 8, steps: 2}
   configmaps: {kind: objects, object: configmap, count: 100, steps: 2, churn: 10, rate: 100}
+  volumes: {kind: claims, count: 4, steps: 2}
+  alone: {kind: claims, count: 4, steps: 1, parallel: 1, consumer: none, storage: local-immediate}
 stop: {fixed: 1}
 sentinel: off
 `), 0o600)
@@ -151,16 +153,14 @@ sentinel: off
 	}
 	for i := range trials {
 		tr := &trials[i]
-		want := "rate"
-		if w, _ := tr.Cell.Get(study.FactorWorkload); w == "pods" {
-			want = "pod_start_p50"
-		}
+		w, _ := tr.Cell.Get(study.FactorWorkload)
+		want := map[string]string{"pods": "pod_start_p50", "configmaps": "rate", "volumes": "written_p50", "alone": "volume_gone_p50"}[w]
 		if v, ok := tr.Sample(want); tr.Status != record.OK || !ok || v <= 0 {
 			t.Errorf("trial %d: %s %v, %+v", tr.Seq, want, v, tr.Failure)
 		}
 	}
-	if len(trials) != 2 {
-		t.Errorf("%d trials, want 2", len(trials))
+	if len(trials) != 4 {
+		t.Errorf("%d trials, want 4", len(trials))
 	}
 	killed := l.tare(ctx, "run", file, "-o", filepath.Join(dir, "killed"))
 	if err := killed.Start(); err != nil {
