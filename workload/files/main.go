@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/workload/inside"
+	"tare/workload/output"
 )
 
 // config is what the program in the sandbox does.
@@ -53,17 +54,11 @@ type report struct {
 
 // phase is everything that was measured about one operation.
 type phase struct {
-	Name       string  `json:"name"`
-	Operations int64   `json:"operations"`
-	Time       float64 `json:"time_s"`    // of all its rounds together
-	Histogram  string  `json:"histogram"` // of the operations' times: HdrHistogram V2, nanoseconds
-	Series     series  `json:"series"`
-}
-
-// series has a rate, or the times of runs, including the warm-up. T is when each ended.
-type series struct {
-	T []float64 `json:"t_s"`
-	V []float64 `json:"v"`
+	Name       string        `json:"name"`
+	Operations int64         `json:"operations"`
+	Time       float64       `json:"time_s"`    // of all its rounds together
+	Histogram  string        `json:"histogram"` // of the operations' times: HdrHistogram V2, nanoseconds
+	Series     output.Points `json:"series"`    // a rate, or the times of runs
 }
 
 const (
@@ -152,11 +147,10 @@ func (r *recorder) finished() ([]phase, error) {
 		for _, h := range p.times[1:] {
 			all.Merge(h)
 		}
-		b, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the histogram: %w", err)
+		var err error
+		if p.Histogram, err = output.Encode(all); err != nil {
+			return nil, err
 		}
-		p.Histogram = string(b)
 		out = append(out, p.phase)
 	}
 	return out, nil

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -275,8 +276,8 @@ func (p *phase) add(rd *record.Reading, v param.Values, of int, h *hdrhistogram.
 	if p.Operations < fewOperations && p.Name != "readdir" {
 		rd.Warn("few-requests", "there were only %d operations (%s): the 99th percentile rests on fewer than five; make files or duration larger", p.Operations, p.Name)
 	}
-	if len(p.Series.T) > 0 {
-		rd.Series = append(rd.Series, p.Series.record(rate, record.PerSecond))
+	if s, ok := p.Series.Series(rate, record.PerSecond, math.Inf(1)); ok {
+		rd.Series = append(rd.Series, s)
 	}
 	return output.Histogram(rd, "latency", h, "operation", p.Name)
 }
@@ -284,20 +285,12 @@ func (p *phase) add(rd *record.Reading, v param.Values, of int, h *hdrhistogram.
 // addRuns makes the response of a real program: the median of its measured runs.
 func (p *phase) addRuns(rd *record.Reading) error {
 	n := len(p.Series.T) - int(min(p.Operations, int64(len(p.Series.T))))
-	measured := series{T: p.Series.T[n:], V: p.Series.V[n:]}
+	measured := output.Points{T: p.Series.T[n:], V: p.Series.V[n:]}
 	if int64(len(measured.T)) != p.Operations {
 		return fmt.Errorf("it has %d runs, of %d", len(measured.T), p.Operations)
 	}
-	s := measured.record("time", record.Second)
+	s, _ := measured.Series("time", record.Second, math.Inf(1)) // decode has checked it
 	output.Repeats(rd, "time", record.Second, s.T, s.V)
 	rd.Value("runs", record.Count, float64(p.Operations))
 	return nil
-}
-
-func (s series) record(response string, u record.Unit) record.Series {
-	out := record.Series{Name: response, Labels: record.MakeLabels(record.LabelResponse, response), Unit: u, Kind: record.Gauge, V: s.V}
-	for _, t := range s.T {
-		out.T = append(out.T, time.Duration(t*1e9))
-	}
-	return out
 }

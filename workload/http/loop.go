@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"tare/record"
@@ -208,9 +207,5 @@ func (t *tally) closed(answer int64) (*report, error) {
 	if busy := (r.User + r.System) / r.Window / float64(runtime.NumCPU()); busy > 0.9 {
 		r.warn("http-client-busy", "the client used %.0f%% of the processors: it may be what limits the rate", busy*100)
 	}
-	enc, err := t.latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the latencies: %w", err)
-	}
-	return t.finish(r, string(enc)), nil
+	return r, t.finish(r)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tare/workload/inside"
+	"tare/workload/output"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
@@ -243,24 +244,21 @@ func (t *tally) report(answer int64) (*report, error) {
 		r.warn("http-overload", "the rate of %g/s was not reached: %d requests of the window had not been sent at its end, and count with the time that they had waited",
 			o.rate, r.Unsent)
 	}
-	enc, err := t.latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the latencies: %w", err)
-	}
-	return t.finish(r, string(enc)), nil
+	return r, t.finish(r)
 }
 
 // finish adds what the reports of both loops have.
-func (t *tally) finish(r *report, latency string) *report {
-	r.Histogram, r.Series = latency, t.series()
+func (t *tally) finish(r *report) (err error) {
+	r.Series = t.series()
 	if t.open.target.tls != nil {
 		t.open.handshakes.tell(r, t.open.resume)
 	}
-	return r
+	r.Histogram, err = output.Encode(t.latency)
+	return err
 }
 
-func (t *tally) series() *series {
-	s := &series{}
+func (t *tally) series() *output.Points {
+	s := &output.Points{}
 	for i := range int((t.open.warmup + t.open.duration) / step) {
 		s.T = append(s.T, (time.Duration(i+1) * step).Seconds())
 		s.V = append(s.V, float64(t.done[i])/step.Seconds())

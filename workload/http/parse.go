@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -49,7 +48,8 @@ func (r *report) reading(load string) (record.Reading, error) {
 		rd.Value(handshake().Name, record.Second, r.TLS.P50)
 	}
 	r.counts(&rd)
-	if s, ok := r.series(); ok {
+	// From the first request on, which is nearly the client's start.
+	if s, ok := r.Series.Series("rate", record.PerSecond, math.Inf(1), "end", "client"); ok {
 		rd.Series = append(rd.Series, s)
 	}
 	return rd, output.Histogram(&rd, "latency", h)
@@ -88,16 +88,7 @@ func (r *report) sane(load string) error {
 // histogram returns the distribution of latencies, in nanoseconds.
 func (r *report) histogram() (*hdrhistogram.Histogram, error) {
 	if r.Histogram != "" {
-		h, err := hdrhistogram.Decode([]byte(r.Histogram))
-		if err != nil {
-			return nil, err
-		}
-		// A count above that of the longest run at the highest rate is invalid, and would overflow
-		// sums.
-		if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 2*maxLatency {
-			return nil, fmt.Errorf("%d values up to %d ns are out of range", n, h.Max())
-		}
-		return h, nil
+		return output.Decode(r.Histogram, 2*maxLatency)
 	}
 	perConnection := r.Requests / int64(r.Connections)
 	pairs := r.Latency
@@ -143,23 +134,4 @@ func (r *report) counts(rd *record.Reading) {
 		add("resumed", record.Count, float64(r.TLS.Resumed))
 		add("handshake_p99", record.Second, r.TLS.P99)
 	}
-}
-
-// series returns the progress. Its offsets are from the first request, which is nearly the
-// client's start.
-func (r *report) series() (record.Series, bool) {
-	if r.Series == nil || len(r.Series.T) == 0 || len(r.Series.T) != len(r.Series.V) {
-		return record.Series{}, false
-	}
-	s := record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge, V: r.Series.V,
-		Labels: record.MakeLabels("end", "client", record.LabelResponse, "rate")}
-	last := 0.0
-	for _, t := range r.Series.T {
-		if t < last || t > 1e6 {
-			return record.Series{}, false
-		}
-		last = t
-		s.T = append(s.T, time.Duration(t*1e9))
-	}
-	return s, true
 }

@@ -3,6 +3,8 @@ package httpload
 import (
 	"fmt"
 	"time"
+
+	"tare/workload/output"
 )
 
 // report is the client's report, one line of JSON. Counts are of the measured window.
@@ -25,14 +27,14 @@ type report struct {
 	Latency [][2]int64 `json:"latency_us,omitempty"`
 	// Open loop: HdrHistogram V2, nanoseconds from the time that each request
 	// was due.
-	Histogram string   `json:"latency_histogram,omitempty"`
-	Rate      float64  `json:"rate_per_s,omitempty"`  // requested
-	Unsent    int64    `json:"unsent,omitempty"`      // due in the window, not sent by its end
-	SendDelay spread   `json:"send_delay_s,omitzero"` // from due to sent
-	WakeDelay spread   `json:"wake_delay_s,omitzero"` // of the pacer, when it had to wait
-	Series    *series  `json:"series,omitempty"`      // answers a second
-	TLS       *shaken  `json:"tls,omitempty"`         // of a Loop with TLS
-	Warnings  []notice `json:"warnings,omitempty"`
+	Histogram string         `json:"latency_histogram,omitempty"`
+	Rate      float64        `json:"rate_per_s,omitempty"`  // requested
+	Unsent    int64          `json:"unsent,omitempty"`      // due in the window, not sent by its end
+	SendDelay spread         `json:"send_delay_s,omitzero"` // from due to sent
+	WakeDelay spread         `json:"wake_delay_s,omitzero"` // of the pacer, when it had to wait
+	Series    *output.Points `json:"series,omitempty"`      // answers a second
+	TLS       *shaken        `json:"tls,omitempty"`         // of a Loop with TLS
+	Warnings  []notice       `json:"warnings,omitempty"`
 }
 
 type spread struct {
@@ -43,13 +45,6 @@ type spread struct {
 type notice struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
-}
-
-// series is the progress in intervals from the first request on, warm-up
-// included. T is the end of each interval.
-type series struct {
-	T []float64 `json:"t_s"`
-	V []float64 `json:"v"`
 }
 
 func (r *report) warn(code, format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"tare/workload/output"
 	"time"
 )
 
@@ -96,7 +97,7 @@ const interval = 50 * time.Millisecond
 
 // watch ticks every interval until ctx ends. It records the series, and abandons the session if
 // nothing moved for the timeout.
-func (b *bench) watch(ctx context.Context, s *series) {
+func (b *bench) watch(ctx context.Context, s *output.Points) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last, base := b.mark(), b.clock.now()

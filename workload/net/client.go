@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"tare/workload/output"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -134,7 +134,7 @@ func connectUDPs(w *wire, cfg *config) (socks []*socket, err error) {
 // drive runs warm-up, window and end of a session whose connections stand.
 func (b *bench) drive(ctx context.Context, w *wire) (*report, error) {
 	cfg := b.cfg
-	r := &report{Format: 1, Endpoint: "client", Config: *cfg, Session: 1, Series: &series{}}
+	r := &report{Format: 1, Endpoint: "client", Config: *cfg, Session: 1, Series: &output.Points{}}
 	r.Config.Ports = nil
 	start := b.clock.now() + int64(time.Millisecond) // all threads run by then
 	begin := start + int64(seconds(cfg.Warmup))
@@ -273,11 +273,10 @@ func (b *bench) latency(r *report, begin int64) error {
 	if all.TotalCount() == 0 {
 		return errors.New("no operation ended in the measured time; measure for longer, or look for a stalled server")
 	}
-	enc, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return fmt.Errorf("encoding the latency histogram: %w", err)
+	var err error
+	if r.Latency, err = output.Encode(all); err != nil {
+		return err
 	}
-	r.Latency = string(enc)
 	if wake.TotalCount() > 0 {
 		r.WakeDelay = wake.Mean() / 1e9
 		r.WakeDelayP99 = float64(wake.ValueAtQuantile(99)) / 1e9

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -138,30 +137,14 @@ func (r *report) counts(rd *record.Reading) {
 // series returns the progress in intervals; offsets are from the first message. It leaves out
 // points after the measured time, when the session was ending.
 func (r *report) series() (record.Series, bool) {
-	if r.Series == nil || len(r.Series.T) != len(r.Series.V) || len(r.Series.T) == 0 {
-		return record.Series{}, false
-	}
-	s := record.Series{Name: "rate", Unit: record.PerSecond, Kind: record.Gauge}
-	if r.Config.Mode == "stream" {
-		s.Name, s.Unit = "throughput", record.BytesPerSecond
-	}
-	s.Labels = record.MakeLabels("end", r.Endpoint, record.LabelResponse, s.Name)
-	const late = 0.005 // seconds that a tick may be late
 	end := math.Inf(1)
 	if r.Config.Count == 0 && r.Config.Mode != modeProfile {
-		end = r.Config.Warmup + r.Config.Duration + late
+		end = r.Config.Warmup + r.Config.Duration
 	}
-	last := 0.0
-	for i, t := range r.Series.T {
-		if t < last || t > 1e6 {
-			return record.Series{}, false
-		}
-		last = t
-		if t <= end {
-			s.T, s.V = append(s.T, time.Duration(t*1e9)), append(s.V, r.Series.V[i])
-		}
+	if r.Config.Mode == "stream" {
+		return r.Series.Series("throughput", record.BytesPerSecond, end, "end", r.Endpoint)
 	}
-	return s, len(s.T) > 0
+	return r.Series.Series("rate", record.PerSecond, end, "end", r.Endpoint)
 }
 
 // latencies reads the histogram. All percentiles come from it, so they always agree with the
@@ -179,13 +162,9 @@ func (r *report) latencies(rd *record.Reading) error {
 
 // percentiles adds those of an encoded histogram, which it returns.
 func percentiles(rd *record.Reading, name, encoded string, labels ...string) (*hdrhistogram.Histogram, error) {
-	h, err := hdrhistogram.Decode([]byte(encoded))
+	h, err := output.Decode(encoded, 10*histogramMax)
 	if err != nil {
 		return nil, err
-	}
-	// A count above that of the longest run at the highest rate is invalid, and would overflow sums.
-	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > 10*histogramMax {
-		return nil, fmt.Errorf("%d values up to %d ns are out of range", n, h.Max())
 	}
 	rd.Value(name+"_p50", record.Second, float64(h.ValueAtPercentile(50))*1e-9, labels...)
 	rd.Value(name+"_p99", record.Second, float64(h.ValueAtPercentile(99))*1e-9, labels...)

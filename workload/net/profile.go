@@ -13,6 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/workload/net/uperf"
+	"tare/workload/output"
 )
 
 // A session of a profile. The control connection leads it, round by round:
@@ -50,9 +51,9 @@ type profileRun struct {
 	spin     int64 // of paced transactions: the end of each wait, nanoseconds
 	patience time.Duration
 
-	series *series // at the client
-	point  int64   // clock of the last point
-	level  int64   // of the followed counter at point
+	series *output.Points // at the client
+	point  int64          // clock of the last point
+	level  int64          // of the followed counter at point
 }
 
 // newProfileRun makes the strands and opens their listening sockets.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tare/workload/output"
 )
 
 // profileClient runs the master's end over a control connection.
@@ -34,7 +36,7 @@ func profileClient(ctx context.Context, w *wire, cfg config) (*report, error) {
 	if err := r.connectTo(a.Listen); err != nil {
 		return nil, err
 	}
-	r.series = &series{}
+	r.series = &output.Points{}
 	r.spin = int64(min(cfg.Spin, spinShare/max(1, prog.rateInAll())) * 1e9)
 	return r.drive(ctx, w)
 }

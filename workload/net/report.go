@@ -7,6 +7,7 @@ import (
 
 	"tare/record"
 	"tare/workload/inside"
+	"tare/workload/output"
 )
 
 // report is each endpoint's report of a session, one line of JSON. Window means the measured time,
@@ -34,18 +35,10 @@ type report struct {
 	WakeDelay    float64          `json:"wake_delay_mean_s,omitempty"`
 	WakeDelayP99 float64          `json:"wake_delay_p99_s,omitempty"`
 	Latency      string           `json:"latency_histogram,omitempty"` // HdrHistogram V2, nanoseconds
-	Series       *series          `json:"series,omitempty"`
+	Series       *output.Points   `json:"series,omitempty"`            // every 50 ms: bytes per second of streams, else operations per second
 	Profile      *profileReport   `json:"profile,omitempty"`
 	Peer         *report          `json:"peer,omitempty"` // at the client: what the server reported
 	Warnings     []record.Warning `json:"warnings,omitempty"`
-}
-
-// series is the progress in intervals of 50 ms from the first message on,
-// warm-up included: bytes per second for streams, operations per second
-// otherwise. T is the end of each interval.
-type series struct {
-	T []float64 `json:"t_s"`
-	V []float64 `json:"v"`
 }
 
 // mark is one reading of a session's counters.

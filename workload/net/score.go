@@ -2,11 +2,11 @@ package netload
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"tare/workload/inside"
+	"tare/workload/output"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -191,18 +191,11 @@ func (sc *score) latencies() error {
 	for _, s := range sc.r.strands {
 		sc.latency.Merge(s.hist)
 	}
-	enc := func(h *hdrhistogram.Histogram) (string, error) {
-		b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-		if err != nil {
-			return "", fmt.Errorf("encoding a latency histogram: %w", err)
-		}
-		return string(b), nil
-	}
 	if sc.total.Iterations == 0 {
 		return errors.New("no iteration of a measured transaction ended in its time; let it take longer, or look for a stalled server")
 	}
 	var err error
-	if sc.out.Latency, err = enc(sc.latency); err != nil {
+	if sc.out.Latency, err = output.Encode(sc.latency); err != nil {
 		return err
 	}
 	for _, op := range sc.r.prog.ops {
@@ -213,7 +206,7 @@ func (sc *score) latencies() error {
 		if h.TotalCount() == 0 {
 			continue
 		}
-		text, err := enc(h)
+		text, err := output.Encode(h)
 		if err != nil {
 			return err
 		}

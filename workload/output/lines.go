@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -47,13 +48,35 @@ func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
 	return out, nil
 }
 
+// Encode is how a distribution stands in a driver's report: HdrHistogram V2, compressed.
+func Encode(h *hdrhistogram.Histogram) (string, error) {
+	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("encoding the histogram: %w", err)
+	}
+	return string(text), nil
+}
+
+// Decode reads what Encode wrote: at least one time in nanoseconds, none of them above most.
+func Decode(text string, most int64) (*hdrhistogram.Histogram, error) {
+	h, err := hdrhistogram.Decode([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	// A count above that of the longest run at the highest rate is invalid, and would overflow sums.
+	if n := h.TotalCount(); n <= 0 || n > math.MaxInt64>>20 || h.Max() > most {
+		return nil, fmt.Errorf("%d values up to %d ns are out of range", n, h.Max())
+	}
+	return h, nil
+}
+
 // Histogram adds a distribution of times in nanoseconds.
 func Histogram(rd *record.Reading, name string, h *hdrhistogram.Histogram, labels ...string) error {
-	enc, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	text, err := Encode(h)
 	if err != nil {
-		return fmt.Errorf("encoding the histogram: %w", err)
+		return err
 	}
-	rd.Histograms = append(rd.Histograms, record.Histogram{Name: name, Labels: record.MakeLabels(labels...), Unit: record.Second, Scale: 1e-9, Encoded: enc})
+	rd.Histograms = append(rd.Histograms, record.Histogram{Name: name, Labels: record.MakeLabels(labels...), Unit: record.Second, Scale: 1e-9, Encoded: []byte(text)})
 	return nil
 }
 

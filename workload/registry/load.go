@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"tare/workload/inside"
+	"tare/workload/output"
 )
 
 // load is what the clients do.
@@ -122,8 +123,7 @@ func (l *load) run(ctx context.Context) (*report, error) {
 	if r.Checked, err = l.check(ctx, &next); err != nil {
 		return nil, err
 	}
-	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	r.Histogram = string(text)
+	r.Histogram, err = output.Encode(h)
 	return r, err
 }
 

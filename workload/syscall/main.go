@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tare/workload/inside"
+	"tare/workload/output"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -49,15 +50,9 @@ type report struct {
 	User       float64 `json:"cpu_user_s"`
 	System     float64 `json:"cpu_system_s"`
 	Histogram  string  `json:"batch_mean_histogram"` // HdrHistogram V2, picoseconds an operation
-	Series     series  `json:"series"`
-	Times      series  `json:"time_series"` // median of the batch means, s an operation
-}
-
-// series is a figure in intervals of 20 ms (longer for more than 10 s), warm-up
-// included. T is the end of each interval.
-type series struct {
-	T []float64 `json:"t_s"`
-	V []float64 `json:"v"`
+	// In intervals of 20 ms, or longer for more than 10 s.
+	Series output.Points `json:"series"`
+	Times  output.Points `json:"time_series"` // median of the batch means, s an operation
 }
 
 type thread struct {
@@ -223,12 +218,9 @@ func collect(ctx context.Context, c call, ts []*thread, warmup, duration time.Du
 		return nil, errors.New("no batch ended in the measured time; increase duration")
 	}
 	r.Min, r.Median = float64(all.Min())*histogramUnit, float64(all.ValueAtPercentile(50))*histogramUnit
-	enc, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the histogram: %w", err)
-	}
-	r.Histogram = string(enc)
-	return r, nil
+	var err error
+	r.Histogram, err = output.Encode(all)
+	return r, err
 }
 
 // loop runs batches. A batch counts if it began after the warm-up; the clock is read once a
@@ -270,7 +262,7 @@ func (t *thread) close(slot int) {
 }
 
 // times returns the mean over the threads of each interval's median.
-func times(ts []*thread, interval time.Duration) series {
+func times(ts []*thread, interval time.Duration) output.Points {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	for _, t := range ts {
 		for k, x := range t.times {
@@ -278,7 +270,7 @@ func times(ts []*thread, interval time.Duration) series {
 			counts[k]++
 		}
 	}
-	var out series
+	var out output.Points
 	for _, k := range slices.Sorted(maps.Keys(sums)) {
 		out.T = append(out.T, (time.Duration(k+1) * interval).Seconds())
 		out.V = append(out.V, sums[k]/counts[k])

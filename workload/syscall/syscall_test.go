@@ -68,8 +68,8 @@ func TestSeriesOfTheTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := r.Times.record("time_per_call", record.Second, warmup+duration)
-	if len(s.T) == 0 || s.T[len(s.T)-1] > warmup+duration || len(s.T) > 25 {
+	s, ok := r.Times.Series("time_per_call", record.Second, (warmup + duration).Seconds())
+	if !ok || s.T[len(s.T)-1] > warmup+duration || len(s.T) > 25 {
 		t.Fatalf("series of %d points: %v", len(s.T), s.T)
 	}
 	if lo, hi := slices.Min(s.V), slices.Max(s.V); r.Median < lo/2 || r.Median > 2*hi {

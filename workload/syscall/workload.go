@@ -12,7 +12,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -100,29 +99,12 @@ func (Workload) Parse(role string, v param.Values, out io.Reader) (record.Readin
 	rd.Value("cpu_user", record.Cores, r.User/r.Window)
 	rd.Value("cpu_system", record.Cores, r.System/r.Window)
 	rd.Histograms = []record.Histogram{{Name: "batch_mean", Unit: record.Second, Scale: histogramUnit, Encoded: []byte(r.Histogram)}}
-	end := v.Duration("warmup") + v.Duration("duration")
-	for _, s := range []record.Series{r.Series.record("rate", record.PerSecond, end), r.Times.record("time_per_call", record.Second, end)} {
-		if len(s.T) > 0 {
-			rd.Series = append(rd.Series, s)
-		}
+	end := (v.Duration("warmup") + v.Duration("duration")).Seconds()
+	if s, ok := r.Series.Series("rate", record.PerSecond, end); ok {
+		rd.Series = append(rd.Series, s)
+	}
+	if s, ok := r.Times.Series("time_per_call", record.Second, end); ok {
+		rd.Series = append(rd.Series, s)
 	}
 	return rd, nil
-}
-
-// record makes the series of a response, up to the end of measuring. It is empty if the data are
-// invalid.
-func (s series) record(response string, u record.Unit, end time.Duration) record.Series {
-	const late = 5 * time.Millisecond // that a tick may be
-	out := record.Series{Name: response, Labels: record.MakeLabels(record.LabelResponse, response), Unit: u, Kind: record.Gauge}
-	last := 0.0
-	for i, x := range s.T {
-		if x < last || x > 1e6 || len(s.V) != len(s.T) {
-			return record.Series{}
-		}
-		last = x
-		if t := time.Duration(x * 1e9); t <= end+late {
-			out.T, out.V = append(out.T, t), append(out.V, s.V[i])
-		}
-	}
-	return out
 }
