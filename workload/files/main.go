@@ -2,7 +2,6 @@ package files
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -159,8 +158,7 @@ func (r *recorder) finished() ([]phase, error) {
 // Main is `tare internal files [--layout] CONFIG`. It returns the exit code: 0, 1 for a failed
 // run, 2 for wrong arguments.
 func Main(args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("tare internal files", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal files", stderr)
 	text := fs.String("config", "", "what to do, in JSON")
 	layout := fs.Bool("layout", false, "only make what the load finds")
 	err := inside.Parse(fs, args)

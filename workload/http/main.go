@@ -3,14 +3,11 @@ package httpload
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"tare/workload/inside"
@@ -20,16 +17,11 @@ import (
 // returns the exit code: 0, 1 for a failed run, 2 for wrong arguments. The report goes to
 // stdout, errors go to stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	return inside.Exit(stderr, "http", command(ctx, args, stdout, stderr))
+	return inside.Main("http", args, stdout, stderr, command)
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	what := ""
-	if len(args) > 0 {
-		what, args = args[0], args[1:]
-	}
+	what, args := inside.Verb(args)
 	switch what {
 	case "closed", "open", "loop":
 		return load(ctx, what, args, stdout, stderr)
@@ -40,8 +32,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 func load(ctx context.Context, what string, args []string, stdout, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal http "+what, flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal http "+what, stderr)
 	raw := fs.String("url", "", "what to ask for: http://HOST:PORT/PATH; closed, loop: https:// too")
 	size := fs.Int64("size", 0, "`bytes` that the body of every answer must have")
 	connections := fs.Int("connections", 1, "connections, kept open")
@@ -104,8 +95,7 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 
 // makeFile makes the served file: always the same lines of text.
 func makeFile(args []string, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal http file", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal http file", stderr)
 	path := fs.String("path", "", "of the file; its folder is made")
 	size := fs.Int64("size", 0, "`bytes`")
 	shared := fs.String("open", "", "a `folder` above it that all may enter")

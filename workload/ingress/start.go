@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -27,18 +26,12 @@ const (
 // configuration that it writes below the directory for temporary files. It returns the exit code:
 // 1 if the program cannot be started or ends, 2 for wrong arguments.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	return inside.Exit(stderr, "ingress", command(ctx, args, stdout, stderr))
+	return inside.Main("ingress", args, stdout, stderr, command)
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	what := ""
-	if len(args) > 0 {
-		what, args = args[0], args[1:]
-	}
-	fs := flag.NewFlagSet("tare internal ingress "+what, flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	what, args := inside.Verb(args)
+	fs := inside.Flags("tare internal ingress "+what, stderr)
 	switch what {
 	case "haproxy":
 		return haproxy(ctx, fs, args, stdout, stderr)

@@ -1,22 +1,47 @@
-// Package inside holds what tare's own programs inside a sandbox share: net, http, and
-// syscall.
+// Package inside holds what tare's own programs inside a sandbox share: net, http, syscall and
+// others.
 //
-// The data path: 1. Parse reads the program's flags; 2. CPU is read before and after the
-// load; 3. Print writes the report; 4. Exit turns the error into an exit code.
+// The data path: 1. Main gives the program a context that signals end; 2. Parse reads its flags;
+// 3. CPU is read before and after the load; 4. Print writes the report; 5. Exit turns the error
+// into an exit code.
 package inside
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os/signal"
 	"syscall"
 	"time"
 )
 
 // ErrUsage is wrapped by the errors of wrong arguments.
 var ErrUsage = errors.New("wrong arguments")
+
+// Main runs a program, whose context ends at SIGTERM or SIGINT, and returns the exit code (Exit).
+func Main(name string, args []string, stdout, stderr io.Writer, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return Exit(stderr, name, run(ctx, args, stdout, stderr))
+}
+
+// Flags makes an empty set of flags of a program.
+func Flags(program string, stderr io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet(program, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	return fs
+}
+
+// Verb cuts off the first argument, which says what to do; "" if there is none.
+func Verb(args []string) (verb string, rest []string) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	return args[0], args[1:]
+}
 
 // Parse parses flags. An argument that is not a flag is an error.
 func Parse(fs *flag.FlagSet, args []string) error {

@@ -3,7 +3,6 @@ package iperf
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"tare/workload/child"
+	"tare/workload/inside"
 )
 
 // late is how much later a signal may arrive here than in the server.
@@ -21,8 +21,7 @@ const late = 200 * time.Millisecond
 // Main is `tare internal iperf`: it runs an iperf3 server. iperf3 exits with 1 both when it is
 // told to end and when it fails; Main distinguishes the two. It returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("iperf", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("iperf", stderr)
 	port := fs.Int("port", 5201, "port to listen on")
 	path := fs.String("program", program, "iperf3")
 	if err := fs.Parse(args); err != nil || fs.NArg() > 0 {

@@ -299,7 +299,7 @@ func TestWrongArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"peer"}, {"client"}, {"client", "--server", "x", "--size", "0"},
 		{"client", "--server", "x", "--protocol", "udp", "--neighbours", "9", "--addresses", "127.0.1.0/29"}, {"client", "--server", "x", "--protocol", "udp", "--neighbours", "9", "--addresses", "::1/64"},
 		{"client", "--server", "x", "--mode", "stream", "--rate", "1"}, {"server", "extra"}, {"server", "--nope"}} {
-		if code := run(t.Context(), args, io.Discard, io.Discard); code != 2 {
+		if code := Main(args, io.Discard, io.Discard); code != 2 {
 			t.Errorf("%v: exit code %d, want 2", args, code)
 		}
 	}

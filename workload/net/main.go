@@ -3,14 +3,11 @@ package netload
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"tare/param"
@@ -23,17 +20,11 @@ import (
 func Main(args []string, stdout, stderr io.Writer) int {
 	// The collector would wait for threads that are blocked in RawSyscalls.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	return run(ctx, args, stdout, stderr)
+	return inside.Main("net", args, stdout, stderr, run)
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	end := ""
-	if len(args) > 0 {
-		end, args = args[0], args[1:]
-	}
-	var err error
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	end, args := inside.Verb(args)
 	switch end {
 	case "server":
 		err = runServer(ctx, args, stdout, stderr)
@@ -45,15 +36,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil && !errors.Is(err, inside.ErrUsage) {
 		err = fmt.Errorf("%s: %w", end, err)
 	}
-	return inside.Exit(stderr, "net", err)
+	return err
 }
 
 // ready is how the server's first line begins.
 const ready = "tare net: listening"
 
 func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal net server", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal net server", stderr)
 	host := fs.String("host", "", "address to listen on; empty: all")
 	port := fs.Int("port", defaultPort, "TCP port; 0: any")
 	maxN := fs.Int("max-connections", maxConnections, "largest number of connections allowed")
@@ -79,8 +69,7 @@ func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) err
 }
 
 func runClient(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal net client", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal net client", stderr)
 	cfg := config{Version: protocolVersion}
 	host := fs.String("server", "", "address of the server")
 	port := fs.Int("port", defaultPort, "TCP port of the server")

@@ -13,7 +13,6 @@ package noop
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"runtime"
@@ -91,8 +90,7 @@ func (noop) Roles(v param.Values) ([]workload.Role, error) {
 // Main is `tare internal noop`: the program inside the sandbox. It returns the
 // exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("noop", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("noop", stderr)
 	sleeps := fs.Int("sleeps", 100, "how often to sleep")
 	sleep := fs.Duration("sleep", time.Millisecond, "how long each time")
 	err := inside.Parse(fs, args)

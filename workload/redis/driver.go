@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tare/workload/child"
+	"tare/workload/inside"
 	"tare/workload/output"
 )
 
@@ -71,8 +72,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	fs := flag.NewFlagSet("redis", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("redis", stderr)
 	server := fs.String("server", "127.0.0.1", "address of redis-server")
 	port := fs.Int("port", 6379, "its port")
 	names := fs.String("tests", "all", "tests to run, joined by commas")

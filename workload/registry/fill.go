@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,8 +21,7 @@ import (
 // fill starts a registry on loopback, pushes the images to pull, and stops it again: `/tare internal registry fill
 // FLAGS -- COMMAND`. So the storage has the form that this registry gives it.
 func fill(ctx context.Context, args []string, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal registry fill", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal registry fill", stderr)
 	images := fs.Int("images", 1, "how many")
 	layers := fs.Int("layers", 1, "of each")
 	size := fs.Int64("layer-size", 1<<20, "`bytes` of a layer")

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,8 +33,7 @@ type load struct {
 
 func parseLoad(operation string, args []string, stderr io.Writer) (*load, error) {
 	l := &load{operation: operation}
-	fs := flag.NewFlagSet("tare internal registry "+operation, flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal registry "+operation, stderr)
 	fs.StringVar(&l.at, "at", "", "`HOST:PORT` of the registry")
 	fs.IntVar(&l.clients, "clients", 1, "at once")
 	fs.IntVar(&l.images, "images", 1, "pull: different images")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/signal"
-	"syscall"
 
 	"tare/workload/inside"
 )
@@ -13,16 +11,11 @@ import (
 // Main is `tare internal registry`: serve, fill, push or pull, by the first argument. It returns the
 // exit code: 0, 1 for a failed run, 2 for wrong arguments. The report goes to stdout, errors go to stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	return inside.Exit(stderr, "registry", command(ctx, args, stdout, stderr))
+	return inside.Main("registry", args, stdout, stderr, command)
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	what := ""
-	if len(args) > 0 {
-		what, args = args[0], args[1:]
-	}
+	what, args := inside.Verb(args)
 	switch what {
 	case "serve":
 		return serve(ctx, args, stderr)

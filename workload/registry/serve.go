@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -24,8 +23,7 @@ import (
 
 // serve is the registry of go-containerregistry: `/tare internal registry serve`.
 func serve(ctx context.Context, args []string, stderr io.Writer) error {
-	fs := flag.NewFlagSet("tare internal registry serve", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	fs := inside.Flags("tare internal registry serve", stderr)
 	dir := fs.String("storage", "", "`folder` of blobs and manifests")
 	if err := inside.Parse(fs, args); err != nil {
 		return err

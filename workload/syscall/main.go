@@ -3,18 +3,15 @@ package syscalls
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"tare/workload/inside"
@@ -75,22 +72,23 @@ type thread struct {
 // Main is `tare internal syscall`. It returns the exit code: 0, 1 for a failed
 // run, 2 for wrong arguments.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	fs := flag.NewFlagSet("tare internal syscall", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+	return inside.Main("syscall", args, stdout, stderr, run)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := inside.Flags("tare internal syscall", stderr)
 	name := fs.String("call", "getpid", "kind of system call")
 	threads := fs.Int("threads", 1, "threads that call at once")
 	warmup := fs.Duration("warmup", 200*time.Millisecond, "calls before measuring")
 	duration := fs.Duration("duration", time.Second, "time to measure")
-	err := inside.Parse(fs, args)
-	if err == nil {
-		var r *report
-		if r, err = measure(ctx, *name, *threads, *warmup, *duration); err == nil {
-			err = inside.Print(stdout, r)
-		}
+	if err := inside.Parse(fs, args); err != nil {
+		return err
 	}
-	return inside.Exit(stderr, "syscall", err)
+	r, err := measure(ctx, *name, *threads, *warmup, *duration)
+	if err != nil {
+		return err
+	}
+	return inside.Print(stdout, r)
 }
 
 // measure runs the call on every thread for warm-up and duration.
