@@ -118,11 +118,5 @@ func (b *builder) treatment(it item) string {
 
 // shared are the levels that all items have in common.
 func shared(items []item) record.Cell {
-	return words.Fixed(func(yield func(record.Cell) bool) {
-		for _, it := range items {
-			if !yield(it.Shared) {
-				return
-			}
-		}
-	})
+	return words.Fixed(items, func(x *item) record.Cell { return x.Shared })
 }

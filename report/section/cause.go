@@ -218,11 +218,5 @@ func costly(r *analyse.Result) *Table {
 
 // fixedCauses are the levels that every stratum with a finding has.
 func fixedCauses(r *analyse.Result) record.Cell {
-	return words.Fixed(func(yield func(record.Cell) bool) {
-		for i := range r.Causes {
-			if !yield(r.Causes[i].Shared) {
-				return
-			}
-		}
-	})
+	return words.Fixed(r.Causes, func(x *cause.Finding) record.Cell { return x.Shared })
 }

@@ -119,13 +119,7 @@ func perCent(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) }
 
 // fixedLevels are the levels that every stratum has.
 func fixedLevels(r *analyse.Result) record.Cell {
-	return words.Fixed(func(yield func(record.Cell) bool) {
-		for i := range r.Compared {
-			if !yield(r.Compared[i].Shared) {
-				return
-			}
-		}
-	})
+	return words.Fixed(r.Compared, func(x *analyse.Comparison) record.Cell { return x.Shared })
 }
 
 // blocks is n of a row: from the least to the most of its comparisons.

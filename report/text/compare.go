@@ -132,13 +132,7 @@ func changes(res *compare.Result, order []int, q compare.Question, seen map[stri
 
 // fixedIn are the levels that all rows have.
 func fixedIn(res *compare.Result) record.Cell {
-	return words.Fixed(func(yield func(record.Cell) bool) {
-		for i := range res.Rows {
-			if !yield(res.Rows[i].Shared) {
-				return
-			}
-		}
-	})
+	return words.Fixed(res.Rows, func(x *compare.Row) record.Cell { return x.Shared })
 }
 
 // sideCost is what a side says of a cost, as a multiple of its baseline's.

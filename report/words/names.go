@@ -1,7 +1,6 @@
 package words
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,13 +58,12 @@ func Stratum(r *analyse.Result, workload string, shared, fixed record.Cell) stri
 
 // Fixed are the levels that all strata have, of their Shared, the workload left
 // out: they are said once.
-func Fixed(shared iter.Seq[record.Cell]) record.Cell {
+func Fixed[T any](strata []T, shared func(*T) record.Cell) record.Cell {
 	var out record.Cell
-	first := true
-	for c := range shared {
-		c = c.Without(study.FactorWorkload)
-		if first {
-			out, first = slices.Clone(c), false
+	for i := range strata {
+		c := shared(&strata[i]).Without(study.FactorWorkload)
+		if i == 0 {
+			out = slices.Clone(c)
 		}
 		out = slices.DeleteFunc(out, func(l record.Level) bool { return !slices.Contains(c, l) })
 	}
