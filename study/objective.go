@@ -34,11 +34,7 @@ var objectivePattern = regexp.MustCompile(`^\s*([a-z][a-z0-9_.-]*)\s*([<>])\s*(\
 // objective reads what is asked of a load. What the limit means is known with the responses.
 func (d *draft) objective(p pair, keys map[string]pair) {
 	s := &d.study.Stop
-	for _, k := range []string{"fixed", "looks", "width", "tune", "mix", "factors"} {
-		if q, both := keys[k]; both {
-			d.bad(q.key, "remove "+k+" or objective", "%s has no effect together with objective (line %d)", k, p.key.Line)
-		}
-	}
+	d.without(keys, p, "objective", "fixed", "looks", "width", "tune", "mix", "factors")
 	s.Fixed, s.Looks, s.Width, s.Tune = 0, nil, 0, 0
 	t, ok := d.text(p.val, "objective")
 	if !ok {

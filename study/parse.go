@@ -307,11 +307,7 @@ func (d *draft) stop(n *yaml.Node) {
 	}
 	d.count(keys["fixed"].val, "fixed", 1, 100_000, &s.Fixed)
 	if p, ok := keys["fixed"]; ok {
-		for _, k := range []string{"looks", "width"} {
-			if q, both := keys[k]; both {
-				d.bad(q.key, "remove "+k+" or fixed", "%s has no effect together with fixed (line %d)", k, p.key.Line)
-			}
-		}
+		d.without(keys, p, "fixed", "looks", "width")
 		s.Looks, s.Width = nil, 0
 	}
 	if p, ok := keys["looks"]; ok {
@@ -347,6 +343,15 @@ func (d *draft) stop(n *yaml.Node) {
 	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
 }
 
+// without refuses the keys that have no effect together with a pair, which what names.
+func (d *draft) without(keys map[string]pair, p pair, what string, excluded ...string) {
+	for _, k := range excluded {
+		if q, both := keys[k]; both {
+			d.bad(q.key, "remove "+k+" or "+p.key.Value, "%s has no effect together with %s (line %d)", k, what, p.key.Line)
+		}
+	}
+}
+
 // nameRule writes "stop: adaptive" in its long form, which --set can change.
 func nameRule(root *yaml.Node) {
 	n := find(root, "stop")
@@ -366,11 +371,7 @@ func (d *draft) adaptive(p pair, keys map[string]pair) {
 		d.bad(p.val, "write adaptive, or leave rule out", "%q is not a stopping rule", t)
 		return
 	}
-	for _, k := range []string{"fixed", "width", "tune", "objective"} {
-		if q, both := keys[k]; both {
-			d.bad(q.key, "remove "+k+" or rule", "%s has no effect together with rule: adaptive (line %d)", k, p.key.Line)
-		}
-	}
+	d.without(keys, p, "rule: adaptive", "fixed", "width", "tune", "objective")
 	s := &d.study.Stop
 	s.Adaptive, s.Looks, s.Width = true, adaptiveLooks(), 0
 }
@@ -378,11 +379,7 @@ func (d *draft) adaptive(p pair, keys map[string]pair) {
 // tune reads which level the study looks for: "best", or the fewest that reaches a share of it.
 func (d *draft) tune(p pair, keys map[string]pair) {
 	s := &d.study.Stop
-	for _, k := range []string{"fixed", "looks", "width"} {
-		if q, both := keys[k]; both {
-			d.bad(q.key, "remove "+k+" or tune", "%s has no effect together with tune (line %d)", k, p.key.Line)
-		}
-	}
+	d.without(keys, p, "tune", "fixed", "looks", "width")
 	s.Fixed, s.Looks, s.Width = 0, nil, 0
 	if p.val.Value == TuneBest {
 		s.Tune = 1

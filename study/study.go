@@ -130,16 +130,12 @@ func (s *Study) Tuned() []string {
 // there, and with the levels that all of its cells share among its Params. Levels of
 // other things (isolate, a sandbox's own) are among them too.
 func (s *Study) WorkloadOf(stratum int) Workload {
-	return s.workloadWith(stratum, s.Strata[stratum].Shared)
+	return s.WorkloadIn(stratum, s.Strata[stratum].Shared)
 }
 
 // WorkloadIn is WorkloadOf with all levels of one cell among its Params. They differ from those of
 // the stratum if the study compares a parameter of the workload.
-func (s *Study) WorkloadIn(stratum int, cell record.Cell) Workload {
-	return s.workloadWith(stratum, cell)
-}
-
-func (s *Study) workloadWith(stratum int, levels record.Cell) Workload {
+func (s *Study) WorkloadIn(stratum int, levels record.Cell) Workload {
 	st := &s.Strata[stratum]
 	if st.Workload < 0 || st.Workload >= len(s.Workloads) {
 		return Workload{}
