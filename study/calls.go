@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
 
 	"tare/record"
 )
@@ -103,12 +104,7 @@ func pricesCalls(w *load) bool {
 	if len(n.Content) == 0 {
 		return n.Value == PriceLevel
 	}
-	for _, e := range n.Content {
-		if e.Value == PriceLevel {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Content, func(e *yaml.Node) bool { return e.Value == PriceLevel })
 }
 
 // countingCells gives each stratum the cell of its counting trial: the baseline, or,

@@ -79,10 +79,8 @@ func (d *draft) order(apply *yaml.Node) {
 	}
 	depends := func(g int, on func(int) bool) bool {
 		for _, m := range groups[g] {
-			for _, c := range d.factors[m].conds {
-				if on(group[c.factor]) {
-					return true
-				}
+			if slices.ContainsFunc(d.factors[m].conds, func(c condition) bool { return on(group[c.factor]) }) {
+				return true
 			}
 		}
 		return false
@@ -199,12 +197,7 @@ func (e *expander) walk(k int) bool {
 }
 
 func (e *expander) holds(conds []condition) bool {
-	for _, c := range conds {
-		if !e.has[c.factor] || !slices.Contains(c.levels, e.vals[c.factor]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(conds, func(c condition) bool { return !e.has[c.factor] || !slices.Contains(c.levels, e.vals[c.factor]) })
 }
 
 // axesOf makes the axes of one workload. With a pick, the factors that it names

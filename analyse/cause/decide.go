@@ -100,10 +100,8 @@ func (v verdict) resource(all []rule, limit map[Name]float64, f *facts, beside b
 // specific leaves out what another cause explains better: a disk that has the requests of an fsync
 // is its doing, and an fsync that waits for a full thread is the thread's.
 func specific(full []Name) []Name {
-	for _, k := range full {
-		if k == Helper || k == Guest || k == GuestOne {
-			return slices.DeleteFunc(full, func(k Name) bool { return k == Fsync })
-		}
+	if slices.ContainsFunc(full, func(k Name) bool { return k == Helper || k == Guest || k == GuestOne }) {
+		return slices.DeleteFunc(full, func(k Name) bool { return k == Fsync })
 	}
 	if slices.Contains(full, Fsync) {
 		return slices.DeleteFunc(full, func(k Name) bool { return k == Device || k == Depth })

@@ -116,10 +116,7 @@ func (f *Fit) line(of []dot, confidence float64) bool {
 	f.SlopeLo, f.SlopeHi = f.Slope-half, f.Slope+half
 	half = t * math.Sqrt(v*(1/n+mx*mx/sxx))
 	f.Lo, f.Hi = f.Constant-half, f.Constant+half
-	for _, z := range []float64{f.Constant, f.Lo, f.Hi, f.Slope, f.SlopeLo, f.SlopeHi} {
-		if math.IsNaN(z) || math.IsInf(z, 0) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]float64{f.Constant, f.Lo, f.Hi, f.Slope, f.SlopeLo, f.SlopeHi}, func(z float64) bool {
+		return math.IsNaN(z) || math.IsInf(z, 0)
+	})
 }

@@ -3,6 +3,9 @@ package cause
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"tare/record"
 )
 
 // elsewhere is what is missing where collectors were there, and read nothing of the end.
@@ -25,10 +28,8 @@ func (s *sheet) unread() bool {
 // collected says that collectors ran beside a cell's trials.
 func (b *builder) collected(c *Cell) bool {
 	for _, t := range c.Trials {
-		for i := range t.Samples {
-			if t.Samples[i].Name == collectorCPU {
-				return true
-			}
+		if slices.ContainsFunc(t.Samples, func(s record.Sample) bool { return s.Name == collectorCPU }) {
+			return true
 		}
 	}
 	return false

@@ -259,10 +259,5 @@ func mean(v []float64) Figure {
 // apart reports whether the guest's memory can be told from the host's. A pod's can if the machine's
 // memory is shared: then it is most of what the group has.
 func apart(list []Observation) bool {
-	for _, o := range list {
-		if o.Family != record.FamilyVM || o.Pod && o.Shared <= o.Anon {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(list, func(o Observation) bool { return o.Family != record.FamilyVM || o.Pod && o.Shared <= o.Anon })
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/internal/rootless"
@@ -65,10 +66,6 @@ func (t tree) warnings(h *record.Host) []record.Warning {
 
 // throttled reports whether any processor counted thermal throttling.
 func (t tree) throttled() bool {
-	for _, f := range t.glob("sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count") {
-		if number(t.line(t.rel(f))) > 0 {
-			return true
-		}
-	}
-	return false
+	counts := t.glob("sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
+	return slices.ContainsFunc(counts, func(f string) bool { return number(t.line(t.rel(f))) > 0 })
 }

@@ -276,12 +276,7 @@ func aptError(said string, err error) error {
 	}
 	text := strings.Join(lines, "; ")
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
 	switch {
 	case has("Unable to locate package", "has no installation candidate"):

@@ -24,12 +24,8 @@ func essential(name string) bool {
 	case "cpu", "run_wait", "cgroup_memory", "cgroup_throttled", "system_cpu", "system_running", Throttled, GuestCore, record.CPUQuota:
 		return true
 	}
-	for _, collector := range []string{"cgroup_", "system_", "collector_", "threads", record.GuestSoftIRQs, record.AgentCPU} {
-		if strings.HasPrefix(name, collector) {
-			return false
-		}
-	}
-	return true
+	collectors := []string{"cgroup_", "system_", "collector_", "threads", record.GuestSoftIRQs, record.AgentCPU}
+	return !slices.ContainsFunc(collectors, func(c string) bool { return strings.HasPrefix(name, c) })
 }
 
 // Wanted reports whether Lines uses a series. It leaves out single threads: there are
