@@ -82,9 +82,7 @@ func (s *Set) text() ([]byte, error) {
 	}
 	for i := range s.Trials {
 		l := s.Trials[i].Levels
-		if l[study.FactorSandbox] == "" {
-			l[study.FactorSandbox] = unknown
-		}
+		l[study.FactorSandbox] = cmp.Or(l[study.FactorSandbox], unknown)
 		w := l[study.FactorWorkload]
 		if !workloadName.MatchString(w) || len(w) > 63 || w == study.SentinelLabel {
 			return nil, fmt.Errorf("%q cannot name a workload; use letters, digits, - and _, at most 63", w)

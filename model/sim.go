@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 
@@ -167,11 +168,7 @@ func (s *sim) build() {
 			s.helpers[i].entity = entity{id: int32(n + i)} //nolint:gosec // few: Config.Check bounds it
 		}
 	}
-	threads := l.Threads
-	if threads == 0 {
-		threads = l.Connections
-	}
-	s.threads = make([]thread, threads)
+	s.threads = make([]thread, cmp.Or(l.Threads, l.Connections))
 	for i := range s.threads {
 		s.threads[i].core = int32(i % n) //nolint:gosec // few: Config.Check bounds it
 	}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -218,13 +219,7 @@ func environment(r *Row, factors []string) map[string]any {
 	case record.Higher:
 		worse, worseLo, worseHi = 1/ratio, 1/hi, 1/lo
 	}
-	a, b := r.A, r.B
-	if a == nil {
-		a = &Measured{}
-	}
-	if b == nil {
-		b = &Measured{}
-	}
+	a, b := cmp.Or(r.A, &Measured{}), cmp.Or(r.B, &Measured{})
 	// After the factors: a factor with one of these names is in `factor` alone.
 	maps.Copy(env, map[string]any{
 		"worse": worse, "worse_lo": worseLo, "worse_hi": worseHi, "ratio": ratio, "lo": lo, "hi": hi, "p": p, "q": q,

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -34,9 +35,7 @@ type described struct {
 }
 
 func (d *described) add(field, value string) {
-	if value == "" {
-		value = unknown
-	}
+	value = cmp.Or(value, unknown)
 	v, ok := d.values[field]
 	if !ok {
 		d.order = append(d.order, field)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -136,13 +137,9 @@ func (t *trial) judge() (Doubt, bool) {
 		return Doubt{}, false
 	}
 	if !c.HasInterval() {
-		why := t.row.Missing()
-		if why == "" {
-			why = c.Why
-		}
 		nothing := !t.row.A.figure(t.row.Question) && !t.row.B.figure(t.row.Question)
 		const far = 1e9
-		return Doubt{Why: why}, !nothing && (t.breaks(far) || t.breaks(1/far))
+		return Doubt{Why: cmp.Or(t.row.Missing(), c.Why)}, !nothing && (t.breaks(far) || t.breaks(1/far))
 	}
 	worst, found, by := Doubt{Power: 1}, false, asked{}
 	for _, end := range []float64{c.Lo, c.Hi} {

@@ -9,6 +9,7 @@
 package csv
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/csv"
 	"errors"
@@ -247,10 +248,7 @@ func (r *reader) known(workload, name string, of reading, unit record.Unit) erro
 	}
 	r.units[workload+"\x00"+name] = unit
 	if of.labels == "" && !known {
-		better := r.m.Better[name]
-		if better == "" {
-			better = imports.Better(unit)
-		}
+		better := cmp.Or(r.m.Better[name], imports.Better(unit))
 		r.responses[workload] = append(r.responses[workload], record.Response{Name: name, Unit: unit, Better: better, Operation: r.m.Operation[name]})
 	}
 	return nil

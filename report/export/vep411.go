@@ -3,6 +3,7 @@ package export
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -139,11 +140,7 @@ func clusterOf(nodes []record.Node) vepCluster {
 		if v := h.Tools["kubelet"]; v != "" {
 			out.Kubernetes = v
 		}
-		name := n.Name
-		if name == "" {
-			name = h.Hostname
-		}
-		out.Nodes = append(out.Nodes, vepNode{name, h.Kernel, h.OS, h.Arch, h.Tools["container runtime"], h.Threads, h.MemoryBytes})
+		out.Nodes = append(out.Nodes, vepNode{cmp.Or(n.Name, h.Hostname), h.Kernel, h.OS, h.Arch, h.Tools["container runtime"], h.Threads, h.MemoryBytes})
 	}
 	return out
 }

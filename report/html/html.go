@@ -13,6 +13,7 @@
 package html
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -101,11 +102,7 @@ func newPage(d *document.Document) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	title := d.Study.Name
-	if title == "" {
-		title = "tare"
-	}
-	return &page{Title: title, Modelled: d.Modelled, Answer: d.Answer, CSS: template.CSS(css), JS: template.JS(js), Policy: policy(js)}, nil //nolint:gosec // our own assets
+	return &page{Title: cmp.Or(d.Study.Name, "tare"), Modelled: d.Modelled, Answer: d.Answer, CSS: template.CSS(css), JS: template.JS(js), Policy: policy(js)}, nil //nolint:gosec // our own assets
 }
 
 func (p *page) write(w io.Writer) error {

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	_ "embed"
 	"html/template"
 	"io"
@@ -49,10 +50,7 @@ func index(w io.Writer, figs []Figure, files []File, src Source) error {
 	at := make(map[string]int)
 	for i := range figs {
 		f := &figs[i]
-		title := f.Workload
-		if title == "" {
-			title = "Several workloads"
-		}
+		title := cmp.Or(f.Workload, "Several workloads")
 		k, ok := at[title]
 		if !ok {
 			k = len(page.Sections)

@@ -292,9 +292,7 @@ func alike(items []item) record.Response {
 
 // fill places the items of a figure on its axes.
 func (b *builder) fill(f *Figure, items []item, by []string) {
-	if f.Value == "" {
-		f.Value = Level
-	}
+	f.Value = cmp.Or(f.Value, Level)
 	f.Compare, f.Baseline, f.Margin = b.src.Result.Compare, b.src.Result.Baseline, b.src.Result.Margin
 	if f.Value == Cost {
 		items = slices.DeleteFunc(slices.Clone(items), func(it item) bool { return it.Baseline })

@@ -15,6 +15,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,10 +142,7 @@ func (k *Runtime) gvisor() bool { return isRunsc(k.cfg.Runtime) }
 func (k *Runtime) binary() (string, error) {
 	path, ok := rootfs.Lookup(k.cfg.Runtime)
 	if !ok {
-		hint := k.cfg.Install
-		if hint == "" {
-			hint = "install it, or correct its path in the study"
-		}
+		hint := cmp.Or(k.cfg.Install, "install it, or correct its path in the study")
 		return "", fmt.Errorf("%s: this host has no program %s; %s", k.cfg.Name, k.cfg.Runtime, hint)
 	}
 	return path, nil

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -13,10 +14,7 @@ import (
 // thread. Otherwise each disk has one of the threads, in turn.
 func (o *options) threadsOf(disks int, q qemu) ([][]int, error) {
 	out := make([][]int, disks)
-	queues := o.diskQueues
-	if queues == 0 {
-		queues = o.size.VCPUsBoot
-	}
+	queues := cmp.Or(o.diskQueues, o.size.VCPUsBoot)
 	shared := o.threads > 1 && q.maps[o.bus] && queues >= o.threads
 	for i := range out {
 		switch {
