@@ -36,11 +36,7 @@ func comparisonsSection(ctx context.Context, l *lab, w io.Writer) ([]figure, err
 			}
 		}
 	}
-	units, totals, err := l.all(ctx, units)
-	if err != nil || len(units) == 0 {
-		return nil, err
-	}
-	return l.print(w, "Two results of a study, in per cent: what changed of each cost (changed: q <= 5 %; best: a test that knows the scatter of both), and the gate `worse than 5%`", units, totals, []column{
+	return l.table(ctx, w, "Two results of a study, in per cent: what changed of each cost (changed: q <= 5 %; best: a test that knows the scatter of both), and the gate `worse than 5%`", units, []column{
 		{"covered", covered, coverage(), percent, false},
 		{"noisiest", coveredNoisy, coverage(), percent, false},
 		{"quietest", coveredQuiet, coverage(), percent, false},

@@ -222,29 +222,19 @@ func ofResponse(cells []*measured, result int) []component {
 }
 
 func inOrder(m *measured) []float64 {
-	var blocks []int
-	for b := range m.at {
-		blocks = append(blocks, b)
-	}
-	slices.Sort(blocks)
-	out := make([]float64, len(blocks))
-	for i, b := range blocks {
-		out[i] = m.at[b]
+	out := make([]float64, 0, len(m.at))
+	for _, b := range slices.Sorted(maps.Keys(m.at)) {
+		out = append(out, m.at[b])
 	}
 	return out
 }
 
 // beside returns the values of the blocks that both have.
 func beside(a, b *measured) (x, y []float64) {
-	var blocks []int
-	for k := range a.at {
-		if _, ok := b.at[k]; ok {
-			blocks = append(blocks, k)
+	for _, k := range slices.Sorted(maps.Keys(a.at)) {
+		if v, ok := b.at[k]; ok {
+			x, y = append(x, a.at[k]), append(y, v)
 		}
-	}
-	slices.Sort(blocks)
-	for _, k := range blocks {
-		x, y = append(x, a.at[k]), append(y, b.at[k])
 	}
 	return x, y
 }

@@ -158,11 +158,7 @@ func looksSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 			}
 		}
 	}
-	units, totals, err := l.all(ctx, units)
-	if err != nil || len(units) == 0 {
-		return nil, err
-	}
-	return l.print(w, "Looks alone, in per cent: with a width and a margin close to zero, studies go on to the last look unless the rule ends them at a clear result", units, totals, []column{
+	return l.table(ctx, w, "Looks alone, in per cent: with a width and a margin close to zero, studies go on to the last look unless the rule ends them at a clear result", units, []column{
 		{"A/A rows called", equalCalled, atMost(0.05), percent, false},
 		{"A/A studies with a discovery", studiesFound, atMost(0.05), percent, false},
 		{"rows hold the truth", covered, coverage(), percent, false},
@@ -187,11 +183,7 @@ func knownSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 			}
 		}
 	}
-	units, totals, err := l.all(ctx, units)
-	if err != nil || len(units) == 0 {
-		return nil, err
-	}
-	return l.print(w, "The same scatter for all cells, and the same slowdown for all treatments (in every second study none), in per cent", units, totals, []column{
+	return l.table(ctx, w, "The same scatter for all cells, and the same slowdown for all treatments (in every second study none), in per cent", units, []column{
 		{"rows hold the truth", covered, coverage(), percent, false},
 		{"5 % found", power5, none(), percent, false},
 		{"of best", power5Of, atLeast(0.90), percent, true},
@@ -229,11 +221,7 @@ func sparedSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 			}
 		}
 	}
-	units, totals, err := l.all(ctx, units)
-	if err != nil || len(units) == 0 {
-		return nil, err
-	}
-	return l.print(w, "Trials made, in per cent of those of 16 fixed blocks, and rows whose verdict is true or not", units, totals, []column{
+	return l.table(ctx, w, "Trials made, in per cent of those of 16 fixed blocks, and rows whose verdict is true or not", units, []column{
 		{"trials", madeTrials, none(), percent, false},
 		{"right", rightSaid, none(), percent, false},
 		{"wrong", wrongSaid, none(), percent, false},

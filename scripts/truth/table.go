@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -20,6 +21,15 @@ type column struct {
 // enoughBlocks is how many a study must be allowed so that a test that does not know the scatter
 // can come near to one that does: with five, Student's quantile is 2.8 instead of 1.96.
 const enoughBlocks = 8
+
+// table simulates cases and prints a table of them, unless no case is wanted.
+func (l *lab) table(ctx context.Context, w io.Writer, title string, units []unit, columns []column) ([]figure, error) {
+	units, totals, err := l.all(ctx, units)
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return l.print(w, title, units, totals, columns)
+}
 
 // print writes a table of cases and columns, and returns its figures. What no case has is left
 // out.

@@ -41,11 +41,7 @@ func turnsSection(ctx context.Context, l *lab, w io.Writer) ([]figure, error) {
 			}
 		}
 	}
-	units, totals, err := l.all(ctx, units)
-	if err != nil || len(units) == 0 {
-		return nil, err
-	}
-	return l.print(w, "Studies in turns: the time they take, in per cent of that of 16 fixed blocks in two turns, and rows whose verdict is true or not", units, totals, []column{
+	return l.table(ctx, w, "Studies in turns: the time they take, in per cent of that of 16 fixed blocks in two turns, and rows whose verdict is true or not", units, []column{
 		{"time", tookTime, none(), percent, false},
 		{"right", rightSaid, none(), percent, false},
 		{"wrong", wrongSaid, none(), percent, false},
