@@ -59,17 +59,12 @@ func (b *bench) collect(ctx context.Context) (_ []row, err error) {
 			rows = append(rows, row{Figure: r.Figure, Note: c.peer + " is not installed: not beside it"})
 			continue
 		}
-		var pairs []pair
-		for i := range b.wants(6) {
-			p, err := inTurn(ctx, i, perSecond(ours, c.every, c.every), perSecond(peer, c.other, c.every))
-			if err != nil {
-				if c.ours == proc.BPF {
-					rows = append(rows, row{Figure: r.Figure, Note: "not measured: " + err.Error()})
-					break
-				}
-				return rows, err
-			}
-			pairs = append(pairs, p)
+		pairs, err := inTurn(ctx, b.wants(6), perSecond(ours, c.every, c.every), perSecond(peer, c.other, c.every))
+		switch {
+		case err != nil && c.ours != proc.BPF:
+			return rows, err
+		case err != nil:
+			rows = append(rows, row{Figure: r.Figure, Note: "not measured: " + err.Error()})
 		}
 		if len(pairs) == 0 {
 			continue

@@ -273,20 +273,9 @@ func commandsCPU(command string) time.Duration {
 
 // barrier is how far apart 500 simulated agents start at one moment (BenchmarkBarrier of package agent).
 func (b *bench) barrier(ctx context.Context) ([]row, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "./agent", "-run", "^$", "-bench", "^BenchmarkBarrier$", "-benchtime", fmt.Sprintf("%dx", b.wants(50))) //nolint:gosec // a number
-	cmd.Dir = b.root
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, tail(out))
-	}
-	words := strings.Fields(string(out))
-	at := slices.Index(words, "ms-apart")
-	if at < 1 {
-		return nil, fmt.Errorf("the benchmark printed no figure: %s", tail(out))
-	}
-	ms, err := strconv.ParseFloat(words[at-1], 64)
+	ms, err := b.goBench(ctx, "./agent", "BenchmarkBarrier", "ms-apart", b.wants(50), 1)
 	if err != nil {
 		return nil, err
 	}
-	return []row{row{Figure: "start of 500 simulated agents at one moment: apart, p50", Unit: "s", Tare: ms / 1e3, Rounds: b.wants(50)}.below(5e-3)}, nil
+	return []row{row{Figure: "start of 500 simulated agents at one moment: apart, p50", Unit: "s", Tare: ms[0] / 1e3, Rounds: b.wants(50)}.below(5e-3)}, nil
 }

@@ -207,13 +207,9 @@ func (b *bench) boot(ctx context.Context) (_ []row, err error) {
 	}
 	args := []string{"-machine", "q35,accel=" + accel, "-cpu", cpu, "-smp", "1", "-m", "256", "-kernel", h.files.Kernel, "-initrd", bare, "-append", line}
 	peer := func(ctx context.Context) (float64, error) { return bareBoot(ctx, qemu, args) }
-	var pairs []pair
-	for n := range b.wants(8) {
-		p, err := inTurn(ctx, n, ours, peer)
-		if err != nil {
-			return nil, err
-		}
-		pairs = append(pairs, p)
+	pairs, err := inTurn(ctx, b.wants(8), ours, peer)
+	if err != nil {
+		return nil, err
 	}
 	r := row{Figure: "boot of a virtual machine until its agent is ready", Unit: "s"}.beside("ratio", "QEMU, the same kernel, a bare init", pairs).atMost(1.2)
 	fast, bareFast := sides(pairs)

@@ -66,13 +66,9 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 		if _, ok := rootfs.Lookup(m.needs); !ok {
 			m.peer, r.Note = nil, m.needs+" is not installed: nothing beside it"
 		}
-		var pairs []pair
-		for i := range b.wants(6) {
-			p, err := inTurn(ctx, i, m.ours, m.peer)
-			if err != nil {
-				return rows, err
-			}
-			pairs = append(pairs, p)
+		pairs, err := inTurn(ctx, b.wants(6), m.ours, m.peer)
+		if err != nil {
+			return rows, err
 		}
 		if m.peer == nil {
 			ours, _ := sides(pairs)
@@ -86,13 +82,24 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 	return append(rows, open...), err
 }
 
-// inTurn measures one pair; every second round begins with the peer.
-func inTurn(ctx context.Context, round int, ours, peer func(context.Context) (float64, error)) (p pair, err error) {
+// inTurn measures rounds of a pair; every second one begins with the peer.
+func inTurn(ctx context.Context, rounds int, ours, peer func(context.Context) (float64, error)) (pairs []pair, err error) {
+	for i := range rounds {
+		p, err := round(ctx, i, ours, peer)
+		if err != nil {
+			return pairs, err
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, nil
+}
+
+func round(ctx context.Context, number int, ours, peer func(context.Context) (float64, error)) (p pair, err error) {
 	if peer == nil {
 		p.ours, err = ours(ctx)
 		return p, err
 	}
-	if round%2 == 1 {
+	if number%2 == 1 {
 		if p.peer, err = peer(ctx); err != nil {
 			return p, err
 		}

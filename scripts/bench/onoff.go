@@ -73,20 +73,5 @@ func (b *bench) first(ctx context.Context, study string) (map[string]float64, er
 	if _, err := b.used(ctx, nil, "run", study, "--wait", "--fresh", "-o", filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
-	trials, err := trialsOf(filepath.Join(dir, "results"))
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]float64{}
-	response := map[string]string{"getpid": "time_per_call", "rr": "rate", "stream": "throughput"}
-	for i := range trials {
-		name, _ := trials[i].Cell.Get("workload")
-		if v, ok := trials[i].Sample(response[name]); ok && trials[i].Status == record.OK {
-			out[name] = v
-		}
-	}
-	if len(out) != len(response) {
-		return nil, fmt.Errorf("%d of %d workloads gave a response", len(out), len(response))
-	}
-	return out, nil
+	return responsesOf(filepath.Join(dir, "results"), "process", map[string]string{"getpid": "time_per_call", "rr": "rate", "stream": "throughput"})
 }

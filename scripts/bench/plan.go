@@ -13,7 +13,7 @@ import (
 // plan measures the planner alone and the verb `tare plan` as a user calls it.
 func (b *bench) plan(ctx context.Context) ([]row, error) {
 	n := b.wants(6)
-	pure, err := b.goBench(ctx, "./plan", "BenchmarkPlan100k", n)
+	pure, err := b.goBench(ctx, "./plan", "BenchmarkPlan100k", "ns/op", 3, n)
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +53,16 @@ workloads:
 `, list(100, ""), list(200, "B"))
 }
 
-// goBench runs one Go benchmark of the source n times and returns its ns/op.
-func (b *bench) goBench(ctx context.Context, pkg, name string, n int) ([]float64, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "3x", "-count", strconv.Itoa(n), pkg) //nolint:gosec // fixed names
+// goBench runs one Go benchmark of the source n times, each of so many loops, and returns its
+// values of a unit.
+func (b *bench) goBench(ctx context.Context, pkg, name, unit string, loops, n int) ([]float64, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", strconv.Itoa(loops)+"x", "-count", strconv.Itoa(n), pkg) //nolint:gosec // fixed names
 	cmd.Dir = b.root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("go test -bench %s: %w: %s", name, err, tail(out))
 	}
-	v := parseGoBench(string(out), name, "ns/op")
+	v := parseGoBench(string(out), name, unit)
 	if len(v) != n {
 		return nil, fmt.Errorf("go test -bench %s gave %d results, %d were asked for: %s", name, len(v), n, tail(out))
 	}
