@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -62,9 +63,7 @@ func (a *analysis) accelerators(r *Result) []Accelerator {
 		for k := range kinds {
 			trials[level][k]++
 		}
-		if key := t.Cell.Key(); !slices.Contains(cells[level], key) {
-			cells[level] = append(cells[level], key)
-		}
+		cells[level] = ordered.Add(cells[level], t.Cell.Key())
 	}
 	for _, f := range a.study.Factors {
 		if f.Name == study.FactorSandbox {

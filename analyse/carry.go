@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -75,9 +76,7 @@ func (a *analysis) warnings(r *Result) {
 				r.Warnings = append(r.Warnings, Warning{Code: w.Code, Text: w.Text})
 			}
 			r.Warnings[i].Trials++
-			if c := t.Cell.Key(); !slices.Contains(r.Warnings[i].Cells, c) {
-				r.Warnings[i].Cells = append(r.Warnings[i].Cells, c)
-			}
+			r.Warnings[i].Cells = ordered.Add(r.Warnings[i].Cells, t.Cell.Key())
 		}
 	}
 	if w := a.study.Stop.Wide(); w != "" {

@@ -3,6 +3,7 @@ package analyse
 import (
 	"slices"
 
+	"tare/ordered"
 	"tare/record"
 )
 
@@ -46,9 +47,7 @@ func having(ts []Treatment, l record.Level) []string {
 		if ok && value != l.Value {
 			return nil
 		}
-		if !slices.Contains(*list, t.Cell[0].Value) {
-			*list = append(*list, t.Cell[0].Value)
-		}
+		*list = ordered.Add(*list, t.Cell[0].Value)
 	}
 	if slices.ContainsFunc(with, func(v string) bool { return slices.Contains(without, v) }) {
 		return nil

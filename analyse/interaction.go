@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 )
 
@@ -77,9 +78,7 @@ func (a *analysis) warnDiffering(r *Result, w Warning, mean string, n int, at fu
 		if most < 0 || all[i].p < all[most].p {
 			most = i
 		}
-		if !slices.Contains(w.Cells, all[i].cell) {
-			w.Cells = append(w.Cells, all[i].cell)
-		}
+		w.Cells = ordered.Add(w.Cells, all[i].cell)
 	}
 	if most < 0 {
 		return

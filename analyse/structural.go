@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tare/analyse/structural"
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -33,20 +34,14 @@ func (a *analysis) uncounted(r *Result) {
 	if why := a.study.Unpriced; why != "" {
 		r.Warnings = append(r.Warnings, Warning{Code: "not-counted", Text: "system calls were not counted: " + why})
 	}
-	at := map[string]int{}
+	var reasons ordered.Groups[string, string]
 	for i := range a.study.Strata {
-		why := a.plan.Uncounted(i)
-		if why == "" {
-			continue
+		if why := a.plan.Uncounted(i); why != "" {
+			reasons.Add(why, a.study.Strata[i].Counting.Key())
 		}
-		why = "system calls were not counted: " + why
-		k, ok := at[why]
-		if !ok {
-			k = len(r.Warnings)
-			at[why] = k
-			r.Warnings = append(r.Warnings, Warning{Code: "not-counted", Text: why})
-		}
-		r.Warnings[k].Cells = append(r.Warnings[k].Cells, a.study.Strata[i].Counting.Key())
+	}
+	for why, cells := range reasons.All() {
+		r.Warnings = append(r.Warnings, Warning{Code: "not-counted", Text: "system calls were not counted: " + why, Cells: cells})
 	}
 }
 

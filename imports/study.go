@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tare/internal/yamlcheck"
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 	"tare/study"
@@ -99,9 +100,7 @@ func (s *Set) text() ([]byte, error) {
 			case f == study.FactorSandbox && len(v) > 63:
 				return nil, fmt.Errorf("%q cannot name a sandbox; choose another name", v)
 			}
-			if !slices.Contains(levels[f], v) {
-				levels[f] = append(levels[f], v)
-			}
+			levels[f] = ordered.Add(levels[f], v)
 			if !slices.Contains(tareFactors(), f) && cat.Own[f] == nil && !slices.Contains(params[w][f], v) {
 				params[w][f] = append(params[w][f], v)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -266,9 +267,7 @@ func (p *Plan) sentinelAt(node string, pass int, at *int) *sentinelTry {
 func (p *Plan) change(w *watch, node string, k int, what string) {
 	for _, e := range w.epochs {
 		if max(e.at-k, k-e.at) <= sameChange {
-			if !slices.Contains(e.what, what) {
-				e.what = append(e.what, what)
-			}
+			e.what = ordered.Add(e.what, what)
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 )
@@ -195,9 +196,7 @@ func (d *draft) apart(f *askedFigure) bool {
 			}
 			cells = append(cells, c)
 			for _, l := range c {
-				if !slices.Contains(levels[l.Factor], l.Value) {
-					levels[l.Factor] = append(levels[l.Factor], l.Value)
-				}
+				levels[l.Factor] = ordered.Add(levels[l.Factor], l.Value)
 			}
 		}
 	}

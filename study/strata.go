@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 )
@@ -307,9 +308,7 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 	}
 	if w.info.Notes != nil {
 		for _, n := range w.info.Notes(v) {
-			if text := d.placed(w, cell, &n).Error(); !slices.Contains(d.study.Notes, text) {
-				d.study.Notes = append(d.study.Notes, text)
-			}
+			d.study.Notes = ordered.Add(d.study.Notes, d.placed(w, cell, &n).Error())
 		}
 	}
 	if w.info.Responses == nil {
@@ -321,9 +320,7 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 	}
 	if w.asked == nil {
 		for _, name := range compared(w.info.Responses(v)) {
-			if !slices.Contains(w.responses, name) {
-				w.responses = append(w.responses, name)
-			}
+			w.responses = ordered.Add(w.responses, name)
 		}
 		return true
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 )
@@ -196,9 +197,7 @@ func (d *draft) tableCells(name, response string, at, responseAt *yaml.Node, of 
 			return true
 		}
 		for _, r := range s.Responses {
-			if !slices.Contains(others, r) {
-				others = append(others, r)
-			}
+			others = ordered.Add(others, r)
 		}
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 	"tare/workload"
@@ -107,8 +108,7 @@ func (c readings) together(responses []record.Response, named bool) record.Readi
 // combined has each figure of the copies once, and each histogram once for all and once for each.
 func (c readings) combined(described map[string]record.Response) (out record.Reading) {
 	merged := histograms{}
-	var order []seriesKey
-	values := map[seriesKey][]record.Sample{}
+	var values ordered.Groups[seriesKey, record.Sample]
 	for k := range c {
 		out.Warnings = append(out.Warnings, c[k].Warnings...)
 		for _, h := range c[k].Histograms {
@@ -117,17 +117,13 @@ func (c readings) combined(described map[string]record.Response) (out record.Rea
 			out.Histograms = append(out.Histograms, h)
 		}
 		for _, s := range c[k].Samples {
-			key := seriesKey{s.Name, s.Labels}
-			if values[key] == nil {
-				order = append(order, key)
-			}
-			values[key] = append(values[key], s)
+			values.Add(seriesKey{s.Name, s.Labels}, s)
 		}
 	}
 	out.Histograms = append(merged.encoded(), out.Histograms...)
-	for _, key := range order {
-		s := values[key][0]
-		s.Value, s.Original = atOnce(values[key], described[key.name]), ""
+	for key, of := range values.All() {
+		s := of[0]
+		s.Value, s.Original = atOnce(of, described[key.name]), ""
 		if v, ok := merged.quantile(key); ok {
 			s.Value = v
 		}

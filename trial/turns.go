@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/ordered"
 	"tare/plan"
 	"tare/record"
 )
@@ -119,19 +120,14 @@ func (t *trial) combine() {
 	for _, r := range t.load.Responses(t.res.Params) {
 		responses[r.Name], responses[record.FirstPrefix+r.Name] = true, t.res.Copies > 0
 	}
-	var order []seriesKey
-	values := map[seriesKey][]record.Sample{}
+	var values ordered.Groups[seriesKey, record.Sample]
 	for _, r := range t.readings {
 		for _, s := range r.samples {
-			k := seriesKey{s.Name, s.Labels}
-			if values[k] == nil {
-				order = append(order, k)
-			}
-			values[k] = append(values[k], s)
+			values.Add(seriesKey{s.Name, s.Labels}, s)
 		}
 	}
-	for _, k := range order {
-		s, of := values[k][0], values[k]
+	for k, of := range values.All() {
+		s := of[0]
 		switch v, ok := merged.quantile(k); {
 		case ok:
 			s.Value = v

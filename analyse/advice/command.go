@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -75,15 +76,7 @@ func (f *filler) varied(factor string) []string {
 	return unique(out)
 }
 
-func unique(v []string) []string {
-	var out []string
-	for _, x := range v {
-		if !slices.Contains(out, x) {
-			out = append(out, x)
-		}
-	}
-	return out
-}
+func unique(v []string) []string { return ordered.Add(nil, v...) }
 
 // quoted writes an argument as a shell takes it.
 func quoted(s string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -66,9 +67,7 @@ func (f *filler) funcs() template.FuncMap {
 			var out []string
 			for _, s := range f.g.list {
 				for _, k := range s.f.Among {
-					if !slices.Contains(out, string(k)) {
-						out = append(out, string(k))
-					}
+					out = ordered.Add(out, string(k))
 				}
 			}
 			return strings.Join(out, ", ")

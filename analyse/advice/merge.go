@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tare/ordered"
 )
 
 // Document is what is to be written into one file: the patches of several items for it,
@@ -46,13 +48,9 @@ func Documents(items []Item, compare, kind string) (docs []Document, left map[in
 				at[k] = n
 				docs = append(docs, Document{Of: of, File: p.File, YAML: kind == "pod" || kind == "kubevirt" || strings.Contains(p.File, "kubelet")})
 			}
-			if !slices.Contains(texts[n], p.Text) {
-				texts[n] = append(texts[n], p.Text)
-			}
+			texts[n] = ordered.Add(texts[n], p.Text)
 			about := x.Treatment + ": " + x.Rule
-			if !slices.Contains(docs[n].About, about) {
-				docs[n].About = append(docs[n].About, about)
-			}
+			docs[n].About = ordered.Add(docs[n].About, about)
 			if warning := "take care: " + x.Warning; x.Warning != "" && !slices.Contains(docs[n].About, warning) {
 				docs[n].About = append(docs[n].About, warning)
 			}

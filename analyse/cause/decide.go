@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"tare/ordered"
 )
 
 // verdict is what one decision came to.
@@ -356,9 +358,7 @@ func (v verdict) unread(all []rule, f *facts) verdict {
 			continue
 		}
 		for _, n := range r.needs {
-			if !slices.Contains(names, n) {
-				names = append(names, n)
-			}
+			names = ordered.Add(names, n)
 		}
 	}
 	if len(names) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/expr-lang/expr/file"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/param"
 	"tare/study"
 )
@@ -52,9 +53,7 @@ func newChecker(studies []*study.Study) *checker {
 		for i := range st.Strata {
 			for _, cell := range st.Strata[i].Cells {
 				for _, l := range cell {
-					if !slices.Contains(c.levels[l.Factor], l.Value) {
-						c.levels[l.Factor] = append(c.levels[l.Factor], l.Value)
-					}
+					c.levels[l.Factor] = ordered.Add(c.levels[l.Factor], l.Value)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/study"
 )
@@ -87,9 +88,7 @@ func Build(st *study.Study, ask *study.Figure, response record.Response, confide
 			}
 		}
 		for _, l := range r.Cell {
-			if !slices.Contains(levels[l.Factor], l.Value) {
-				levels[l.Factor] = append(levels[l.Factor], l.Value)
-			}
+			levels[l.Factor] = ordered.Add(levels[l.Factor], l.Value)
 		}
 	}
 	if len(readings) == 0 {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tare/ordered"
 )
 
 // changes is the record: what is changed since the host booted, and what it was.
@@ -40,9 +42,7 @@ func (r *changes) note(file, now, next string) {
 	if c.foreign(now) != nil {
 		c.Was, c.Ours = now, nil
 	}
-	if !slices.Contains(c.Ours, next) {
-		c.Ours = append(c.Ours, next)
-	}
+	c.Ours = ordered.Add(c.Ours, next)
 }
 
 // mostRecord bounds the record: a study has few levels.

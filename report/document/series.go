@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -171,17 +172,11 @@ func (b *Builder) candidates() []int {
 			byCell[x.cell] = append(byCell[x.cell], i)
 		}
 	}
-	var strata [][]int // cells
-	at := make(map[string]int)
+	var byStratum ordered.Groups[string, int] // cells
 	for i, c := range b.cells {
-		k, ok := at[c.Stratum]
-		if !ok {
-			k = len(strata)
-			at[c.Stratum] = k
-			strata = append(strata, nil)
-		}
-		strata[k] = append(strata[k], i)
+		byStratum.Add(c.Stratum, i)
 	}
+	strata := byStratum.Lists()
 	var out []int
 	deepest := 0
 	for _, t := range byCell {

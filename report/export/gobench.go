@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/report/terminal"
 	"tare/store"
@@ -89,9 +90,7 @@ func accelerators(trials Trials) (string, error) {
 			levels = append(levels, level)
 		}
 		for k := range strings.SplitSeq(how, "+") {
-			if !slices.Contains(kinds[level], k) {
-				kinds[level] = append(kinds[level], k)
-			}
+			kinds[level] = ordered.Add(kinds[level], k)
 		}
 	}
 	for i, l := range levels {

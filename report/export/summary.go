@@ -12,6 +12,7 @@ import (
 	"tare/analyse/cpucost"
 	"tare/analyse/merit"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/terminal"
 	"tare/study"
@@ -94,9 +95,7 @@ func figureLines(res *analyse.Result, t *merit.Table, factors factorColumns) [][
 type factorColumns []string
 
 func (f *factorColumns) add(name string) {
-	if !slices.Contains(*f, name) {
-		*f = append(*f, name)
-	}
+	*f = ordered.Add(*f, name)
 }
 
 func (f factorColumns) head(line ...string) []string {
@@ -123,9 +122,7 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 	var roles []string
 	for i := range res.CPUCosts {
 		for _, r := range res.CPUCosts[i].Roles {
-			if !slices.Contains(roles, r.Role) {
-				roles = append(roles, r.Role)
-			}
+			roles = ordered.Add(roles, r.Role)
 		}
 	}
 	slices.Sort(roles)
@@ -161,9 +158,7 @@ func CPUCSV(w io.Writer, res *analyse.Result) error {
 func limitedEndpoints(all []cpucost.Quota) []string {
 	var out []string
 	for i := range all {
-		if !slices.Contains(out, all[i].Endpoint) {
-			out = append(out, all[i].Endpoint)
-		}
+		out = ordered.Add(out, all[i].Endpoint)
 	}
 	slices.Sort(out)
 	return out

@@ -3,6 +3,7 @@ package plot
 import (
 	"slices"
 
+	"tare/ordered"
 	"tare/record"
 )
 
@@ -76,9 +77,7 @@ func (b *builder) beside(items []item, by []string) []item {
 		if *p = p.Without(compare); !has {
 			name := b.src.Result.LevelName(record.Level{Factor: compare, Value: l})
 			*p = append(*p, record.Level{Factor: nested, Value: name})
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+			names = ordered.Add(names, name)
 		}
 	}
 	slices.SortStableFunc(names, func(x, y string) int { return slices.Index(b.levels[compare], x) - slices.Index(b.levels[compare], y) })

@@ -3,6 +3,7 @@ package plot
 import (
 	"slices"
 
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 	"tare/study"
@@ -19,16 +20,12 @@ const (
 // for each workload its responses over the first factor with numbers.
 func (b *builder) chosen(items []item) []Figure {
 	out := b.overview(items)
-	var order []string
-	of := make(map[string][]item)
+	var workloads ordered.Groups[string, item]
 	for _, it := range items {
-		if of[it.Workload] == nil {
-			order = append(order, it.Workload)
-		}
-		of[it.Workload] = append(of[it.Workload], it)
+		workloads.Add(it.Workload, it)
 	}
-	for _, w := range order {
-		figs, err := b.figures(of[w], b.by(w))
+	for w, of := range workloads.All() {
+		figs, err := b.figures(of, b.by(w))
 		if err != nil {
 			b.notes = append(b.notes, w+": "+err.Error())
 		}

@@ -7,6 +7,7 @@ import (
 
 	"tare/analyse/merit"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 	"tare/study"
@@ -56,9 +57,7 @@ func (b *builder) curve(t *merit.Table, shared record.Cell) Figure {
 	f.Workload, _ = append(slices.Clone(t.Fixed), shared...).Get(study.FactorWorkload)
 	var x, lines []string
 	add := func(to *[]string, level string) {
-		if !slices.Contains(*to, level) {
-			*to = append(*to, level)
-		}
+		*to = ordered.Add(*to, level)
 	}
 	for _, c := range t.Columns {
 		l, _ := c.Get(t.Of)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 	"tare/study"
@@ -219,19 +220,14 @@ func (b *builder) nothing() string {
 // figures makes a figure of each combination of what by does not name.
 func (b *builder) figures(items []item, by []string) ([]Figure, error) {
 	items = b.beside(b.together(items, by), by)
-	groups := make(map[string][]item)
-	var order []string
+	var groups ordered.Groups[string, item]
 	lacking := make(map[string]bool)
 	for _, it := range items {
 		if _, ok := it.place.Get(by[0]); !ok && b.varied[it.Workload][by[0]] == 0 {
 			lacking[it.Workload] = true
 			continue
 		}
-		key := it.place.Without(by...).Key()
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key] = append(groups[key], it)
+		groups.Add(it.place.Without(by...).Key(), it)
 	}
 	for _, w := range b.levels[study.FactorWorkload] {
 		if lacking[w] {
@@ -239,8 +235,7 @@ func (b *builder) figures(items []item, by []string) ([]Figure, error) {
 		}
 	}
 	var out []Figure
-	for _, key := range order {
-		g := groups[key]
+	for _, g := range groups.All() {
 		f := Figure{Kind: b.opt.Kind, Value: b.opt.Value, Fixed: g[0].place.Without(append([]string{study.FactorWorkload, FactorResponse}, by...)...)}
 		if mixed := units(g) > 1; mixed && f.Value == Level {
 			return nil, &UsageError{"the responses have several units, which one axis cannot show; use --value cost, or name responses with --only response=NAME"}

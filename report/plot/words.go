@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -222,9 +223,7 @@ func hosts(hs []record.Host) []string {
 		if h.Threads > 0 {
 			s += fmt.Sprintf(", %d threads", h.Threads)
 		}
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
+		out = ordered.Add(out, s)
 	}
 	if len(out) > 2 {
 		out = append(out[:2], fmt.Sprintf("and %d other hosts", len(out)-2))

@@ -10,6 +10,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/analyse/cause"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 	"tare/study"
@@ -156,9 +157,7 @@ func adviceCells(r *analyse.Result, x *advice.Item) string {
 			if levels[l.Factor] == nil {
 				factors = append(factors, l.Factor)
 			}
-			if v := r.LevelName(l); !slices.Contains(levels[l.Factor], v) {
-				levels[l.Factor] = append(levels[l.Factor], v)
-			}
+			levels[l.Factor] = ordered.Add(levels[l.Factor], r.LevelName(l))
 		}
 	}
 	order := levelOrder(r)

@@ -9,6 +9,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/cause"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -120,22 +121,15 @@ func percentOf(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 // come first, what costs most in all before the rest; then those that may cost. In a
 // group the costliest comes first.
 func causeGroups(r *analyse.Result) [][]*cause.Finding {
-	at := make(map[[4]string]int)
-	var out [][]*cause.Finding
+	var groups ordered.Groups[[4]string, *cause.Finding]
 	for i := range r.Causes {
 		f := &r.Causes[i]
 		if !words.Shown(f) || f.Cause == cause.Unknown {
 			continue
 		}
-		key := [4]string{f.Treatment, string(f.Cause), f.Role, words.CauseState(f)}
-		k, ok := at[key]
-		if !ok {
-			k = len(out)
-			at[key] = k
-			out = append(out, nil)
-		}
-		out[k] = append(out[k], f)
+		groups.Add([4]string{f.Treatment, string(f.Cause), f.Role, words.CauseState(f)}, f)
 	}
+	out := groups.Lists()
 	lost := func(g []*cause.Finding) (sum float64) {
 		for _, f := range g {
 			sum += loss(f)

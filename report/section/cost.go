@@ -10,6 +10,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cpucost"
 	"tare/analyse/structural"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -262,9 +263,7 @@ func Overheads(r *analyse.Result) *Section {
 	for _, o := range r.Overheads {
 		steps = append(steps, o.Phases)
 		for _, c := range o.Collectors {
-			if !slices.Contains(collectors, c.Name) {
-				collectors = append(collectors, c.Name)
-			}
+			collectors = ordered.Add(collectors, c.Name)
 		}
 	}
 	phases := t.phases(steps)
@@ -309,9 +308,7 @@ func (t *Table) phases(lists [][]analyse.PhaseTime) []string {
 	var out []string
 	for _, list := range lists {
 		for _, p := range list {
-			if !slices.Contains(out, p.Name) {
-				out = append(out, p.Name)
-			}
+			out = ordered.Add(out, p.Name)
 		}
 	}
 	t.Add(out...)

@@ -10,6 +10,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -111,8 +112,7 @@ func needs(s *Section, r *analyse.Result, fixed record.Cell) {
 // turns would suit each workload.
 func limits(s *Section, r *analyse.Result, fixed record.Cell) {
 	var by groups
-	best := make(map[string][]float64) // by workload
-	var order []string
+	var best ordered.Groups[string, float64] // by workload
 	rows := 0
 	for i := range r.Compared {
 		c := &r.Compared[i]
@@ -122,20 +122,18 @@ func limits(s *Section, r *analyse.Result, fixed record.Cell) {
 		rows++
 		by.add(c.Scatter.Says, words.Stratum(r, c.Workload, c.Shared, fixed)+" "+words.TreatmentOf(r, c.Treatment))
 		if n := c.Scatter.Best; n > 0 {
-			if best[c.Workload] == nil {
-				order = append(order, c.Workload)
-			}
-			best[c.Workload] = append(best[c.Workload], float64(n))
+			best.Add(c.Workload, float64(n))
 		}
 	}
 	for _, says := range by.names {
 		s.Item(someOf(by.members[says], rows), says)
 	}
-	for i, w := range order {
-		order[i] = fmt.Sprintf("%s %.0f", w, stat.Median(best[w]))
+	var about []string
+	for w, n := range best.All() {
+		about = append(about, fmt.Sprintf("%s %.0f", w, stat.Median(n)))
 	}
-	if len(order) > 0 {
-		s.Item("turns that would narrow these rows most in the same time, about", strings.Join(order, ", "))
+	if len(about) > 0 {
+		s.Item("turns that would narrow these rows most in the same time, about", strings.Join(about, ", "))
 	}
 }
 

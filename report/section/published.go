@@ -9,6 +9,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/published"
+	"tare/ordered"
 	"tare/report/words"
 )
 
@@ -61,9 +62,7 @@ func beside(t *published.Table) *Table {
 	var names []string
 	for i := range t.Rows {
 		for _, m := range t.Rows[i].Measured {
-			if !slices.Contains(names, m.Name) {
-				names = append(names, m.Name)
-			}
+			names = ordered.Add(names, m.Name)
 		}
 	}
 	out.Add(names...)

@@ -9,6 +9,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -48,9 +49,7 @@ func title(r *analyse.Result) string {
 func matters(r *analyse.Result, hosts []record.Host) []Item {
 	var out []Item
 	add := func(lead, text string) {
-		if i := (Item{Lead: lead, Text: text}); !slices.Contains(out, i) {
-			out = append(out, i)
-		}
+		out = ordered.Add(out, Item{Lead: lead, Text: text})
 	}
 	if r.Modelled {
 		add("MODELLED, not measured", strings.TrimPrefix(words.ModelledAbout, "Modelled, not measured: "))

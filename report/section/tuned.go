@@ -6,6 +6,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/tune"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -98,9 +99,7 @@ func tunedHead(r *analyse.Result, t *analyse.Tuned, fixed record.Cell) string {
 	}
 	var names []string
 	for _, p := range t.Mix {
-		if !slices.Contains(names, p.Workload) {
-			names = append(names, p.Workload)
-		}
+		names = ordered.Add(names, p.Workload)
 	}
 	return "the mix of " + words.List(names)
 }

@@ -11,6 +11,7 @@ import (
 
 	"tare/analyse/compare"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/section"
 	"tare/report/words"
@@ -231,21 +232,14 @@ func counts(res *compare.Result, all bool) string {
 // missing names the rows that have no ratio.
 func missing(res *compare.Result) *section.Section {
 	out := &section.Section{Title: "Without a ratio"}
-	var reasons []string
-	by := make(map[string][]string)
+	var reasons ordered.Groups[string, string]
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		why := r.Missing()
-		if why == "" {
-			continue
+		if why := r.Missing(); why != "" {
+			reasons.Add(why, name(r))
 		}
-		if by[why] == nil {
-			reasons = append(reasons, why)
-		}
-		by[why] = append(by[why], name(r))
 	}
-	for _, why := range reasons {
-		rows := by[why]
+	for why, rows := range reasons.All() {
 		s := strings.Join(rows[:min(len(rows), maxListed)], "; ")
 		if len(rows) > maxListed {
 			s += fmt.Sprintf("; and %d more", len(rows)-maxListed)

@@ -11,6 +11,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/plan"
 	"tare/record"
 	"tare/report/section"
@@ -208,9 +209,7 @@ func orderTable(order []plan.Next) *section.Table {
 	var factors []string
 	for _, n := range order {
 		for _, l := range n.Cell {
-			if !slices.Contains(factors, l.Factor) {
-				factors = append(factors, l.Factor)
-			}
+			factors = ordered.Add(factors, l.Factor)
 		}
 	}
 	// Factors that never change are said above already.

@@ -1,10 +1,10 @@
 package weigh
 
 import (
-	"slices"
 	"strings"
 
 	"tare/analyse"
+	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
 )
@@ -19,9 +19,7 @@ func Notes(r *analyse.Result, hosts []record.Host) []string {
 				continue
 			}
 			text, _, _ := strings.Cut(w.Text, ";")
-			if s := cut("busy host: " + strings.Replace(text, "before anything was started", "at the start", 1)); !slices.Contains(out, s) {
-				out = append(out, s)
-			}
+			out = ordered.Add(out, cut("busy host: "+strings.Replace(text, "before anything was started", "at the start", 1)))
 		}
 	}
 	for i := range r.Overheads {

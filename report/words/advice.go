@@ -9,6 +9,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/advice"
+	"tare/ordered"
 	"tare/record"
 )
 
@@ -80,9 +81,7 @@ func level(r *analyse.Result, x *advice.Item, of record.Level) string {
 func ranges(levels, study []string) string {
 	var order []string
 	for _, v := range study {
-		if !slices.Contains(order, v) {
-			order = append(order, v)
-		}
+		order = ordered.Add(order, v)
 	}
 	whole := func(v string) bool { _, err := strconv.Atoi(v); return err == nil }
 	var out []string

@@ -8,6 +8,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/cpucost"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/record"
 )
 
@@ -19,9 +20,7 @@ const QuotasAbout = "Means over the good trials, in the measured time. CPU: ever
 func CountedEndpoints(r *analyse.Result) string {
 	var all []string
 	for i := range r.CPUCosts {
-		if s := strings.Join(r.CPUCosts[i].Endpoints, " and "); !slices.Contains(all, s) {
-			all = append(all, s)
-		}
+		all = ordered.Add(all, strings.Join(r.CPUCosts[i].Endpoints, " and "))
 	}
 	if len(all) == 1 && all[0] == "main" { // its role has no name of its own
 		return "the workload"

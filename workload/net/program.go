@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/workload/net/uperf"
 )
@@ -185,9 +186,7 @@ func (p *program) describe() {
 					continue
 				case uperf.Connect, uperf.Accept, uperf.Disconnect:
 				}
-				if !slices.Contains(p.ops, f.Op) {
-					p.ops = append(p.ops, f.Op)
-				}
+				p.ops = ordered.Add(p.ops, f.Op)
 			}
 		}
 	}
