@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -93,7 +94,7 @@ func (c *Client) HasGroup(ctx context.Context, name string) (bool, error) {
 	group, _ := c.of(&corev1.Pod{})
 	var text []byte
 	err := c.persist(ctx, func() (err error) {
-		text, err = group.Get().AbsPath("/apis").Do(ctx).Raw()
+		text, err = group.Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 		return err
 	})
 	var groups metav1.APIGroupList
