@@ -21,7 +21,8 @@ import (
 
 // api is the API server, as a load sees it. It is safe for concurrent use.
 type api struct {
-	http  *http.Client
+	http  *http.Client // for what the load is made of
+	one   *http.Client // for what goes on: the watch, and readings of one server
 	base  string
 	limit flowcontrol.RateLimiter // nil: there is none
 
@@ -40,11 +41,15 @@ type figures struct {
 }
 
 func newAPI(c *kube.Client, qps float64) (*api, error) {
-	plain, base, err := c.Bare()
+	spread, base, err := c.Bare(true)
 	if err != nil {
 		return nil, err
 	}
-	a := &api{http: plain, base: strings.TrimSuffix(base, "/"), tally: map[verb]*figures{}}
+	one, _, err := c.Bare(false)
+	if err != nil {
+		return nil, err
+	}
+	a := &api{http: spread, one: one, base: strings.TrimSuffix(base, "/"), tally: map[verb]*figures{}}
 	if qps > 0 {
 		a.limit = flowcontrol.NewTokenBucketRateLimiter(float32(qps), int(max(1, 2*qps)))
 	}
@@ -85,7 +90,14 @@ const maxStatus = 16 << 10
 
 // send sends one request. The answer's body is read whole, and thrown away.
 func (a *api) send(ctx context.Context, method, path string, body []byte) error {
-	resp, err := a.open(ctx, method, path, body)
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := answered(a.http.Do(req))
 	if err != nil {
 		return err
 	}
@@ -93,16 +105,18 @@ func (a *api) send(ctx context.Context, method, path string, body []byte) error 
 	return errors.Join(err, resp.Body.Close())
 }
 
-// open sends a request whose answer the caller reads.
-func (a *api) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+// open asks for what the caller reads, in a format.
+func (a *api) open(ctx context.Context, path, format string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > 0 {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := a.http.Do(req)
+	req.Header.Set("Accept", format)
+	return answered(a.one.Do(req))
+}
+
+// answered tells a refusal from other answers.
+func answered(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}

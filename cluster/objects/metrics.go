@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -41,7 +40,7 @@ const (
 func (a *api) metrics(ctx context.Context) *readings {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	resp, err := a.open(ctx, http.MethodGet, "/metrics", nil)
+	resp, err := a.open(ctx, "/metrics", "text/plain")
 	if err != nil {
 		return nil
 	}

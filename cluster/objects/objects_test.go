@@ -63,7 +63,7 @@ func server(t *testing.T, h http.HandlerFunc) *api {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return &api{http: s.Client(), base: s.URL, tally: map[verb]*figures{}}
+	return &api{http: s.Client(), one: s.Client(), base: s.URL, tally: map[verb]*figures{}}
 }
 
 // TestAgain: what may pass is tried again and counted apart; what is refused is not, and says why. An object that an earlier try

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
 )
@@ -16,12 +15,20 @@ type event[T any] struct {
 	Object T      `json:"object"`
 }
 
-// deleted is the type of an event about an object that is gone.
-const deleted = "DELETED"
+// Types of events: the object is gone, and the watch cannot go on.
+const (
+	deleted = "DELETED"
+	failed  = "ERROR"
+)
+
+var errEnded = errors.New("the server ended the watch")
+
+// watching makes a watch of a path that has a query.
+const watching = "&watch=true&timeoutSeconds=86400"
 
 // stream gives the events of a watch to see until the server ends it. The path has a query.
 func stream[T any](ctx context.Context, a *api, path string, see func(e *event[T], at time.Time)) error {
-	resp, err := a.open(ctx, http.MethodGet, path+"&watch=true&timeoutSeconds=86400", nil)
+	resp, err := a.open(ctx, path+watching, "application/json")
 	if err != nil {
 		return err
 	}
@@ -33,8 +40,8 @@ func stream[T any](ctx context.Context, a *api, path string, see func(e *event[T
 			return err
 		}
 		at := time.Now()
-		if e.Type == "ERROR" {
-			return errors.New("the server ended the watch")
+		if e.Type == failed {
+			return errEnded
 		}
 		see(&e, at)
 	}
@@ -45,7 +52,7 @@ const maxList = 256 << 20
 
 // list reads the objects that there are, and the version to watch from.
 func list[T any](ctx context.Context, a *api, path string) (items []T, version string, err error) {
-	resp, err := a.open(ctx, http.MethodGet, path, nil)
+	resp, err := a.open(ctx, path, "application/json")
 	if err != nil {
 		return nil, "", err
 	}

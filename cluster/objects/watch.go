@@ -38,17 +38,19 @@ type seenPod struct {
 		NodeName string `json:"nodeName"`
 	} `json:"spec"`
 	Status struct {
-		Phase      string `json:"phase"`
-		Conditions []struct {
-			Type, Status, Reason, Message string
-		} `json:"conditions"`
-		ContainerStatuses []struct {
-			State struct {
-				Waiting    struct{ Reason, Message string } `json:"waiting"`
-				Terminated *struct{ Message string }        `json:"terminated"`
-			} `json:"state"`
-		} `json:"containerStatuses"`
+		Phase             string            `json:"phase"`
+		Conditions        []condition       `json:"conditions"`
+		ContainerStatuses []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
+}
+
+type condition struct{ Type, Status, Reason, Message string }
+
+type containerStatus struct {
+	State struct {
+		Waiting    struct{ Reason, Message string } `json:"waiting"`
+		Terminated *struct{ Message string }        `json:"terminated"`
+	} `json:"state"`
 }
 
 // meta is what is kept of an object's metadata.
@@ -165,7 +167,7 @@ func bounded(text string) string {
 // ends the watch, it begins again, and says once more what is true.
 func (p *pods) watch(ctx context.Context, a *api, selector string) {
 	for ctx.Err() == nil {
-		if err := stream(ctx, a, "/api/v1/pods?labelSelector="+url.QueryEscape(selector), p.see); err != nil && ctx.Err() == nil {
+		if err := streamPods(ctx, a, "/api/v1/pods?labelSelector="+url.QueryEscape(selector), p.see); err != nil && ctx.Err() == nil {
 			p.mu.Lock()
 			p.broken++
 			p.mu.Unlock()
