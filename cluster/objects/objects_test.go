@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"tare/workload/objects"
 )
@@ -46,6 +48,26 @@ func TestManifests(t *testing.T) {
 	var ns corev1.Namespace
 	if strict(t, text, &ns); len(ns.OwnerReferences) != 1 || ns.OwnerReferences[0].UID != "u" {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestBenchmark: the pods that the benchmark has kube-burner create are those of the load.
+func TestBenchmark(t *testing.T) {
+	file, err := os.ReadFile("../../scripts/bench/studies/pod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMaker(&options{kind: objects.Pod, image: "bench", nodes: objects.Simulated}, "bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours, theirs corev1.Pod
+	strict(t, m.object("o-1"), &ours)
+	if err := yaml.UnmarshalStrict(bytes.ReplaceAll(file, []byte("{{.Iteration}}"), []byte("1")), &theirs); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(ours.Spec, theirs.Spec) || len(ours.Labels) != len(theirs.Labels) {
+		t.Errorf("kube-burner's pod is %+v, ours %+v", theirs, ours)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func TestParsers(t *testing.T) {
 	near("iperf3", x, 2000, err)
 	x, err = parseHyperfine([]byte(`{"results":[{"command":"runc","mean":2,"times":[0.025,0.021,0.022]}]}`))
 	near("hyperfine", x, 0.022, err)
-	near("VmHWM", float64(peakOf(strings.NewReader("Name:\ttare\nVmPeak:\t 1 kB\nVmHWM:\t   48412 kB\n"))), 48412*1024, nil)
+	near("VmHWM", float64(sizeOf(strings.NewReader("Name:\ttare\nVmPeak:\t 1 kB\nVmHWM:\t   48412 kB\n"), "VmHWM:")), 48412*1024, nil)
 	r, err := parseNet([]byte(`{"tare_net":1,"end":"client","window_s":2,"bytes":8,"operations":4,"peer":{"window_s":2,"bytes":6}}`))
 	near("net", r.Peer.Bytes/r.Peer.Window, 3, err)
 
@@ -265,5 +266,20 @@ func TestMiddle(t *testing.T) {
 	m := middle([]sharpness{{rows: 44, decided: 40, wide: 1, widths: []float64{0.1, 0.2, 0.3}}, {rows: 44, decided: 30, wide: 3, widths: []float64{0.4}}, {rows: 44, decided: 42, widths: []float64{0.1}}})
 	if m.rows != 44 || m.decided != 40 || m.wide != 1 || m.width != 0.2 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestCreated: each load generator's words give its rate, in whatever pieces they come.
+func TestCreated(t *testing.T) {
+	ours := (&bench{}).ours()
+	var got []float64
+	l := &lines{see: func(line string) { got = append(got, ours.rate(line, 20)) }}
+	for _, text := range []string{`{"step":{"made":`, `20,"create_s":2}}` + "\nnoise\n", `{"step":{"made":19,"create_s":2}}` + "\n", "rest"} {
+		if n, err := l.Write([]byte(text)); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	if want := []float64{10, 0, 0}; !slices.Equal(got, want) || l.rest != "rest" {
+		t.Errorf("%v and %q, want %v", got, l.rest, want)
 	}
 }

@@ -54,6 +54,14 @@ func (b *bench) used(ctx context.Context, see func(pid int), args ...string) (u 
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
 	var said bytes.Buffer
 	cmd.Stderr = &said
+	if u, err = observed(cmd, see); err != nil {
+		err = fmt.Errorf("tare %s: %w: %s", args[0], err, tail(said.Bytes()))
+	}
+	return u, err
+}
+
+// observed runs a command. see, unless nil, gets its process id every 50 ms.
+func observed(cmd *exec.Cmd, see func(pid int)) (u usage, err error) {
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return u, err
@@ -65,12 +73,9 @@ func (b *bench) used(ctx context.Context, see func(pid int), args ...string) (u 
 	for {
 		select {
 		case err := <-done:
-			if err != nil {
-				return u, fmt.Errorf("tare %s: %w: %s", args[0], err, tail(said.Bytes()))
-			}
 			u.seconds = time.Since(begun).Seconds()
 			u.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-			return u, nil
+			return u, err
 		case <-tick.C:
 			u.peak = max(u.peak, float64(peakMemory(cmd.Process.Pid)))
 			if see != nil {
@@ -93,20 +98,25 @@ func (b *bench) printed(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 // peakMemory is the largest resident set of a process so far, 0 if it has ended.
-func peakMemory(pid int) int64 {
+func peakMemory(pid int) int64 { return statusOf(pid, "VmHWM:") }
+
+// residentMemory is the resident set of a process now, 0 if it has ended.
+func residentMemory(pid int) int64 { return statusOf(pid, "VmRSS:") }
+
+func statusOf(pid int, key string) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
 	defer func() { _ = f.Close() }()
-	return peakOf(f)
+	return sizeOf(f, key)
 }
 
-// peakOf reads "VmHWM:    48412 kB", in bytes; 0 if it is not there.
-func peakOf(r io.Reader) int64 {
+// sizeOf reads "VmHWM:    48412 kB", in bytes; 0 if it is not there.
+func sizeOf(r io.Reader, key string) int64 {
 	for s := bufio.NewScanner(io.LimitReader(r, 64<<10)); s.Scan(); {
 		var kib int64
-		if rest, ok := strings.CutPrefix(s.Text(), "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(s.Text(), key); ok {
 			if _, err := fmt.Sscan(rest, &kib); err == nil {
 				return kib << 10
 			}
