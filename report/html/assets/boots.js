@@ -22,8 +22,11 @@
   const seconds = (ns) => Tare.value(ns / 1e9, "s");
   const all = () => Tare.data.res.boots || [];
 
-  // names are those of the steps that take time, in the order in which they first come: few enough for a colour each.
-  const names = () => [...new Set(all().flatMap((b) => b.phases.filter((p) => p.median > 0).map((p) => p.name)))];
+  // names are those of the steps that take time anywhere, in the order of a start: few enough for a colour each.
+  const names = () => {
+    const steps = all().flatMap((b) => b.phases);
+    return [...new Set(steps.map((p) => p.name))].filter((name) => steps.some((p) => p.name === name && p.median > 0));
+  };
   const colour = (step) => {
     if (step === none) return Tare.css("--line");
     const at = names().indexOf(step),
