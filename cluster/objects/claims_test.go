@@ -209,7 +209,7 @@ func TestClocks(t *testing.T) {
 		name             string
 		started, written float64
 		skewed           bool
-	}{{"right", 5, 6, false}, {"before the claim", -5, -4, true}, {"after what was seen", 50, 51, true}, {"written after its end", 5, 50, true}} {
+	}{{"right", 5, 6, false}, {"a busy node", 12, 13, false}, {"before the claim", -5, -4, true}, {"after what was seen", 50, 51, true}, {"written after its end", 5, 50, true}} {
 		s := newStory(t, objects.ConsumerPod)
 		x := s.v.expect("a", s.at(0))
 		s.pod(10, "MODIFIED", "a", "n1", "Running", "")

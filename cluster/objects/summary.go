@@ -73,8 +73,8 @@ func (s *span) widen(t time.Time) {
 
 func (s *span) seconds() float64 { return s.to.Sub(s.from).Seconds() }
 
-// clock makes stages of the times of the program in the claim's pod. Its node's clock may not be the client's: what lies outside
-// of what the client saw is not true, and it returns true. Then the watch's time of the mount stands for the program's.
+// clock makes stages of the times of the program in the claim's pod. Its node's clock may not be the client's: what is before the
+// claim or after the program's end is not true, and it returns true. (It may be after the watch says that the pod runs, if the node is busy.) Then the watch's time of the mount stands for the program's.
 func (c *claim) clock() (skewed bool) {
 	seen := c.ran
 	if seen.IsZero() {
@@ -87,7 +87,7 @@ func (c *claim) clock() (skewed bool) {
 		return false
 	}
 	started, took := time.Unix(0, c.wrote.Started), time.Duration(c.wrote.Written-c.wrote.Started)
-	if skewed = started.Before(c.due) || started.After(seen) || started.Add(took).After(c.ended); skewed {
+	if skewed = started.Before(c.due) || started.Add(took).After(c.ended); skewed {
 		started = seen
 	}
 	c.mark(objects.Mounted, started)

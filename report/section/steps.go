@@ -2,7 +2,6 @@ package section
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,85 +15,100 @@ func Steps(r *analyse.Result) *Section {
 	if len(r.LoadSteps) == 0 {
 		return s
 	}
-	var plain, claims []*analyse.LoadStep
-	for i := range r.LoadSteps {
-		x := &r.LoadSteps[i]
-		if _, ok := x.Value("bound_p50"); ok {
-			claims = append(claims, x)
+	var plain, claims [][]analyse.LoadStep
+	for _, cell := range stepCells(r.LoadSteps) {
+		if _, ok := cell[0].Value("bound_p50"); ok {
+			claims = append(claims, cell)
 		} else {
-			plain = append(plain, x)
+			plain = append(plain, cell)
 		}
 	}
 	if len(plain) > 0 {
 		s.Table(objectSteps(plain))
 	}
-	if len(claims) > 0 {
-		s.Table(claimSteps(claims))
-		s.Note("until: from when a claim was to be submitted; of what is gone or detached, from when it was to be deleted")
+	for _, cell := range plain {
+		lastVerdict(s, cell)
 	}
-	for i := range r.LoadSteps {
-		x := &r.LoadSteps[i]
-		if last := i+1 == len(r.LoadSteps) || r.LoadSteps[i+1].Cell.String() != x.Cell.String(); last && x.Verdict != "" {
-			text := x.Verdict
-			if x.Removal != "" {
-				text += "; " + x.Removal
-			}
-			s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", x.Cell, x.Step, text))
+	for i, cell := range claims {
+		s.Head(cell[0].Cell.String())
+		s.Table(claimSteps(cell))
+		if i == 0 {
+			s.Note("times are from when a claim was to be submitted; of what is gone or detached, from when it was to be deleted")
 		}
+		lastVerdict(s, cell)
 	}
 	return s
 }
 
+// stepCells are the steps of each cell, which stand together.
+func stepCells(steps []analyse.LoadStep) (out [][]analyse.LoadStep) {
+	for from := 0; from < len(steps); {
+		to := from + 1
+		for to < len(steps) && steps[to].Cell.String() == steps[from].Cell.String() {
+			to++
+		}
+		out = append(out, steps[from:to])
+		from = to
+	}
+	return out
+}
+
+// lastVerdict explains what bound the last step of a cell.
+func lastVerdict(s *Section, cell []analyse.LoadStep) {
+	x := &cell[len(cell)-1]
+	if x.Verdict == "" {
+		return
+	}
+	text := x.Verdict
+	if x.Removal != "" {
+		text += "; " + x.Removal
+	}
+	s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", x.Cell, x.Step, text))
+}
+
 // objectSteps is the table of loads on objects.
-func objectSteps(steps []*analyse.LoadStep) *Table {
+func objectSteps(cells [][]analyse.LoadStep) *Table {
 	figures := []string{"objects", "rate", "api_latency_p99", "pod_start_p50", "pod_start_p99"}
 	t := NewTable(2, append([]string{"of", "step"}, append(figures, "bound by")...)...)
-	before := ""
-	for _, x := range steps {
-		row := []string{first(&before, x), strconv.Itoa(x.Step)}
-		for _, name := range figures {
-			row = append(row, stepFigure(x, name))
+	for _, cell := range cells {
+		of := cell[0].Cell.String()
+		for i := range cell {
+			x := &cell[i]
+			row := []string{of, strconv.Itoa(x.Step)}
+			for _, name := range figures {
+				row = append(row, stepFigure(x, name))
+			}
+			t.Row(append(row, boundBy(x.Bounds, x.Trials))...)
+			of = ""
 		}
-		t.Row(append(row, boundBy(x.Bounds, x.Trials))...)
 	}
 	return t
 }
 
-// claimSteps is the table of loads on claims: a row for each stage of each step. The verdict on the way of claims is in their first
+// claimSteps is the table of a load on claims: a row for each stage of each step. The verdict on the way of claims is in their first
 // row, that on their removal in the first row of what is gone.
-func claimSteps(steps []*analyse.LoadStep) *Table {
-	t := NewTable(2, "of", "step", "claims", "a second", "until", "p50", "p95", "p99", "bound by")
-	before := ""
-	for _, x := range steps {
-		lead := []string{first(&before, x), strconv.Itoa(x.Step), stepFigure(x, "objects")}
+func claimSteps(steps []analyse.LoadStep) *Table {
+	t := NewTable(2, "step", "until", "claims", "a second", "p50", "p95", "p99", "bound by")
+	for i := range steps {
+		x := &steps[i]
 		part := func(rate string, bounds []analyse.LoadBound, stages ...[2]string) {
-			by := []string{stepFigure(x, rate), boundBy(bounds, x.Trials)}
+			once := []string{stepFigure(x, "objects"), stepFigure(x, rate), boundBy(bounds, x.Trials)}
 			for _, stage := range stages {
 				if _, ok := x.Value(stage[0] + "_p50"); !ok {
 					continue
 				}
-				row := slices.Concat(lead, []string{by[0], stage[1]})
+				row := []string{strconv.Itoa(x.Step), stage[1], once[0], once[1]}
 				for _, q := range []string{"_p50", "_p95", "_p99"} {
 					row = append(row, stepFigure(x, stage[0]+q))
 				}
-				t.Row(append(row, by[1])...)
-				lead, by = []string{"", "", ""}, []string{"", ""}
+				t.Row(append(row, once[2])...)
+				once = []string{"", "", ""}
 			}
 		}
 		part("rate", x.Bounds, [2]string{"bound", "bound"}, [2]string{"attached", "attached"}, [2]string{"mounted", "mounted"}, [2]string{"written", "first byte"})
 		part("removal_rate", x.Removals, [2]string{"claim_gone", "claim gone"}, [2]string{"detached", "detached"}, [2]string{"volume_gone", "volume gone"})
 	}
 	return t
-}
-
-// first is the name of a step's cell, if it differs from the one before.
-func first(before *string, x *analyse.LoadStep) string {
-	of := x.Cell.String()
-	if of == *before {
-		return ""
-	}
-	*before = of
-	return of
 }
 
 func stepFigure(x *analyse.LoadStep, name string) string {

@@ -216,7 +216,7 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 		more := s.creation(rate, workers)
 		b.By, b.Text = more.By, b.Text+"; "+more.Text
 	}
-	if c.Volumes > 1 && c.Appear > 0 {
+	if b.By == ByProvisioner && c.Volumes > 1 && c.Appear > 0 {
 		b.Text += fmt.Sprintf("; %s made %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
 	}
 	return b
@@ -229,7 +229,7 @@ func (s *Step) BoundRemoval() Bound {
 		return Bound{byOf(removal(), c.Held), 1, fmt.Sprintf("%d claims were not removed in time, and waited %s", s.Made-c.Gone, until(removal(), c.Held))}
 	}
 	b := slowest(c.Removal, removal(), "its removal took %s: %s")
-	if c.Vanished > 1 && c.Vanish > 0 {
+	if b.By == ByProvisioner && c.Vanished > 1 && c.Vanish > 0 {
 		b.Text += fmt.Sprintf("; %s removed %.3g volumes a second", c.maker(), float64(c.Vanished-1)/c.Vanish)
 	}
 	return b
