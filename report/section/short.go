@@ -33,12 +33,23 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	if len(r.Tuned) > 0 { // the level is the answer, and costs beside the first level are not
 		return []*Section{head, tunedAnswers(r), ended(r, dir)}
 	}
-	return []*Section{head, Answer(r), Costs(r), Settings(r), ended(r, dir)}
+	if alone(r) {
+		return []*Section{head, Results(r), Steps(r), ended(r, dir)}
+	}
+	return []*Section{head, Answer(r), Costs(r), Steps(r), Settings(r), ended(r, dir)}
+}
+
+// alone reports whether a study has the baseline alone, as one that loads a cluster may.
+func alone(r *analyse.Result) bool {
+	return len(r.Compared) > 0 && !slices.ContainsFunc(r.Compared, func(c analyse.Comparison) bool { return !c.Baseline })
 }
 
 // title says what was measured.
 func title(r *analyse.Result) string {
 	s := fmt.Sprintf("%s: what each %s costs compared with %s, %s", r.Study, r.Compare, r.Baseline, words.Count(r.Trials, "trial"))
+	if alone(r) {
+		s = fmt.Sprintf("%s: %s in %s", r.Study, words.Count(r.Trials, "trial"), r.Baseline)
+	}
 	if r.Failed > 0 {
 		s += fmt.Sprintf(", %d of them failed", r.Failed)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tare/analyse"
 	"tare/report/words"
+	"tare/study"
 )
 
 // Steps shows the steps of loads that grow within a trial, and what bound each.
@@ -15,6 +16,7 @@ func Steps(r *analyse.Result) *Section {
 	if len(r.LoadSteps) == 0 {
 		return s
 	}
+	names := loadNames(r.LoadSteps)
 	var plain, claims [][]analyse.LoadStep
 	for _, cell := range stepCells(r.LoadSteps) {
 		if _, ok := cell[0].Value("bound_p50"); ok {
@@ -24,20 +26,47 @@ func Steps(r *analyse.Result) *Section {
 		}
 	}
 	if len(plain) > 0 {
-		s.Table(objectSteps(plain))
+		s.Table(objectSteps(plain, names))
 	}
 	for _, cell := range plain {
-		lastVerdict(s, cell)
+		lastVerdict(s, cell, names)
 	}
 	for i, cell := range claims {
-		s.Head(cell[0].Cell.String())
+		s.Head(names[cell[0].Cell.Key()])
 		s.Table(claimSteps(cell))
 		if i == 0 {
 			s.Note("times are from when a claim was to be submitted; of what is gone or detached, from when it was to be deleted")
 		}
-		lastVerdict(s, cell)
+		lastVerdict(s, cell, names)
 	}
 	return s
+}
+
+// loadNames names the cells of loads by the levels in which they differ: a workload by its label alone.
+func loadNames(steps []analyse.LoadStep) map[string]string {
+	levels := map[string]map[string]bool{}
+	for i := range steps {
+		for _, l := range steps[i].Cell {
+			if levels[l.Factor] == nil {
+				levels[l.Factor] = map[string]bool{}
+			}
+			levels[l.Factor][l.Value] = true
+		}
+	}
+	names := map[string]string{}
+	for i := range steps {
+		var parts []string
+		for _, l := range steps[i].Cell {
+			switch {
+			case l.Factor == study.FactorWorkload:
+				parts = append(parts, l.Value)
+			case len(levels[l.Factor]) > 1:
+				parts = append(parts, l.Factor+"="+l.Value)
+			}
+		}
+		names[steps[i].Cell.Key()] = strings.Join(parts, " ")
+	}
+	return names
 }
 
 // stepCells are the steps of each cell, which stand together.
@@ -54,7 +83,7 @@ func stepCells(steps []analyse.LoadStep) (out [][]analyse.LoadStep) {
 }
 
 // lastVerdict explains what bound the last step of a cell.
-func lastVerdict(s *Section, cell []analyse.LoadStep) {
+func lastVerdict(s *Section, cell []analyse.LoadStep, names map[string]string) {
 	x := &cell[len(cell)-1]
 	if x.Verdict == "" {
 		return
@@ -63,15 +92,15 @@ func lastVerdict(s *Section, cell []analyse.LoadStep) {
 	if x.Removal != "" {
 		text += "; " + x.Removal
 	}
-	s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", x.Cell, x.Step, text))
+	s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, text))
 }
 
 // objectSteps is the table of loads on objects.
-func objectSteps(cells [][]analyse.LoadStep) *Table {
+func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
 	figures := []string{"objects", "rate", "api_latency_p99", "pod_start_p50", "pod_start_p99"}
 	t := NewTable(2, append([]string{"of", "step"}, append(figures, "bound by")...)...)
 	for _, cell := range cells {
-		of := cell[0].Cell.String()
+		of := names[cell[0].Cell.Key()]
 		for i := range cell {
 			x := &cell[i]
 			row := []string{of, strconv.Itoa(x.Step)}
@@ -121,7 +150,7 @@ func stepFigure(x *analyse.LoadStep, name string) string {
 func boundBy(bounds []analyse.LoadBound, trials int) string {
 	var out []string
 	for _, b := range bounds {
-		out = append(out, fmt.Sprintf("%s (%d of %d)", b.By, b.Trials, trials))
+		out = append(out, fmt.Sprintf("%s %d/%d", b.By, b.Trials, trials))
 	}
 	return strings.Join(out, ", ")
 }

@@ -38,11 +38,11 @@ func TestClaimSteps(t *testing.T) {
 		}
 		tables = append(tables, strings.Join(rows, "\n"))
 	}
-	want := "1 bound - - 1.00 s 2.00 s - scheduler (2 of 2)\n" +
+	want := "1 bound - - 1.00 s 2.00 s - scheduler 2/2\n" +
 		"1 first byte   4.00 s - - \n" +
-		"1 claim gone - - 5.00 s - - provisioner (2 of 2)\n" +
+		"1 claim gone - - 5.00 s - - provisioner 2/2\n" +
 		"1 volume gone   6.00 s - - "
-	if len(tables) != 2 || !strings.Contains(tables[0], "workload=pods 1 - - - 3.00 s - nodes (1 of 1)") || tables[1] != want {
+	if len(tables) != 2 || !strings.Contains(tables[0], "pods 1 - - - 3.00 s - nodes 1/1") || tables[1] != want {
 		t.Errorf("%q", tables)
 	}
 	if !strings.Contains(note, "the way; the removal.") {
