@@ -49,7 +49,7 @@ func writeFirst(path string) error {
 	if info.IsDir() {
 		path, flags = filepath.Join(path, "tare"), flags|os.O_CREATE
 	}
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, err := os.OpenFile(path, flags, 0o600) //nolint:gosec // the pod's manifest names it
 	if err != nil {
 		return err
 	}

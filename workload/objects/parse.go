@@ -266,15 +266,7 @@ func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency,
 		add("start_placed", record.Second, s.Start.Placed)
 		add("start_ran", record.Second, s.Start.Ran)
 	}
-	if x := s.Server; x != nil {
-		add("server_cpu", record.Cores, x.Cores)
-		add("server_memory", record.Byte, x.Memory)
-		add("server_rejected", record.Count, x.Rejected)
-		add("server_queued", record.Second, x.Queued)
-		if x.Stores > 0 {
-			add("store_mean", record.Second, x.Store/x.Stores)
-		}
-	}
+	s.Server.samples(add)
 	bound := func(name string, b Bound) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	}
@@ -285,4 +277,18 @@ func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency,
 	bound(record.StepBound, s.BoundWay(v.Float("rate"), Workers(v.Int("workers"), v.Int("parallel"))))
 	bound(record.RemovalBound, s.BoundRemoval())
 	return s.Claims.samples(rd, step)
+}
+
+// samples adds what the API server used; nil: nobody read it.
+func (x *Server) samples(add func(name string, u record.Unit, v float64, labels ...string)) {
+	if x == nil {
+		return
+	}
+	add("server_cpu", record.Cores, x.Cores)
+	add("server_memory", record.Byte, x.Memory)
+	add("server_rejected", record.Count, x.Rejected)
+	add("server_queued", record.Second, x.Queued)
+	if x.Stores > 0 {
+		add("store_mean", record.Second, x.Store/x.Stores)
+	}
 }

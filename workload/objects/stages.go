@@ -80,8 +80,10 @@ func removal() []stage {
 	}
 }
 
-// Way returns the names of the stages until claims can be used, in their order; Removal those until they are gone.
-func Way() []string     { return names(way()) }
+// Way returns the names of the stages until claims can be used, in their order.
+func Way() []string { return names(way()) }
+
+// Removal returns the names of the stages until claims are gone, in their order.
 func Removal() []string { return names(removal()) }
 
 func names(stages []stage) (out []string) {
