@@ -49,6 +49,8 @@ type Param struct {
 	// Valid says what is wrong with a text that suits the type: the whole value or, of a List or
 	// Map, one element. Nil: nothing.
 	Valid func(text string) error `json:"-"`
+	// Names finds the files that a File names. If it is set, the value is a Bundle. Nil: a file stands alone.
+	Names func(text string) []Named `json:"-"`
 }
 
 // Values holds checked texts by parameter name. Defaults are filled in by

@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -41,7 +42,7 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 		return true
 	}
 	if text, ok := d.texts[path]; ok {
-		return d.keep(p, path, text)
+		return d.keep(n, p, path, text)
 	}
 	switch {
 	case d.carries:
@@ -55,28 +56,77 @@ func (d *draft) fileOf(n *yaml.Node, p param.Param, path string) bool {
 		return false
 	}
 	text, err := d.cat.ReadFile(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		d.refuse(n, p.Name+": ", err, "write the path of a file, relative to the study file")
+		return false
+	}
+	return d.isText(n, p, path, text) && d.keep(n, p, path, string(text))
+}
+
+// isText refuses what no parameter's file can be.
+func (d *draft) isText(n *yaml.Node, p param.Param, path string, text []byte) bool {
+	switch {
 	case len(text) > MaxFile:
 		d.bad(n, fmt.Sprintf("a file has at most %s", param.FormatSize(MaxFile)), "%s: the file %q is too large", p.Name, path)
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
 		d.bad(n, "name a text file in UTF-8", "%s: the file %q is not text", p.Name, path)
 	default:
-		return d.keep(p, path, string(text))
+		return true
 	}
 	return false
 }
 
+// maxNamed bounds the files that a file names.
+const maxNamed = 64
+
+// bundled finds the files that a parameter's file names. One that is nowhere is left out: the workload says at which place it is
+// named.
+func (d *draft) bundled(n *yaml.Node, p param.Param, path, text string) (map[string]string, bool) {
+	all := p.Names(text)
+	if len(all) > maxNamed {
+		d.bad(n, fmt.Sprintf("make several of it, each with at most %d", maxNamed), "%s: the file %q names %d files", p.Name, path, len(all))
+		return nil, false
+	}
+	out := map[string]string{}
+	for _, f := range all {
+		for _, place := range f.Places {
+			at := filepath.Join(filepath.Dir(path), place)
+			text, ok := d.texts[at]
+			if !ok && !d.carries && d.cat.ReadFile != nil && len(at) <= maxKey {
+				b, err := d.cat.ReadFile(at)
+				if err != nil {
+					continue
+				}
+				if !d.isText(n, p, at, b) {
+					return nil, false
+				}
+				text, ok = string(b), true
+			}
+			if ok {
+				out[f.Name], d.texts[at], d.found[path+"\n"+f.Name] = text, text, at
+				break
+			}
+		}
+	}
+	return out, true
+}
+
 // keep notes a file's text as a parameter's. To a workload the text is the parameter,
 // and none is the parameter that is not set: an empty file would run something else.
-func (d *draft) keep(p param.Param, path, text string) bool {
+func (d *draft) keep(n *yaml.Node, p param.Param, path, text string) bool {
 	if text == "" {
 		d.add1(&Error{File: d.beside(path), Line: 1, Column: 1, What: "the file is empty, and the parameter " + p.Name + " names it",
 			Instead: "write what " + p.Name + " needs into it, or remove the parameter"})
 		return false
 	}
 	d.texts[path] = text
+	if p.Names != nil {
+		files, ok := d.bundled(n, p, path, text)
+		if !ok {
+			return false
+		}
+		text = param.Bundle{Text: text, Files: files}.Value()
+	}
 	d.study.file(p.Name, path, text)
 	return true
 }
@@ -124,6 +174,9 @@ func (d *draft) placed(w *load, cell record.Cell, fe *param.FileError) *Error {
 	path := w.fixed[fe.Param]
 	if l, ok := cell.Get(fe.Param); ok {
 		path = l
+	}
+	if fe.File != "" {
+		path = cmp.Or(d.found[path+"\n"+fe.File], fe.File)
 	}
 	return &Error{File: d.beside(path), Line: fe.Line, Column: fe.Column, What: fe.What, Instead: fe.Instead}
 }

@@ -85,3 +85,55 @@ func TestFileIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// bundling is the catalogue with a workload whose file names others, one a line: the first of two places counts.
+func bundling(files map[string]string) Catalogue {
+	cat := withFile(files)
+	w := cat.Workloads["script"]
+	w.Params[0].Names = func(text string) (out []param.Named) {
+		for name := range strings.FieldsSeq(text) {
+			out = append(out, param.Named{Name: name, Places: []string{name, "../" + name}})
+		}
+		return out
+	}
+	w.Check = func(v param.Values) error {
+		b, err := param.ReadBundle(v.Str("script"))
+		if err == nil && b.Files["bad"] != "" {
+			err = &param.FileError{Param: "script", File: "bad", Line: 2, Column: 3, What: "it is bad"}
+		}
+		return err
+	}
+	cat.Workloads["script"] = w
+	return cat
+}
+
+// Files that a file names are found beside it or elsewhere, and stored with the study. One that is nowhere is the workload's
+// matter, and a mistake in one has its path.
+func TestFileNamesFiles(t *testing.T) {
+	cat := bundling(map[string]string{"sub/a.txt": "x y none", "sub/x": "one", "y": "two", "x": "not this"})
+	src := strings.Replace(withScript, "a.txt", "sub/a.txt", 1)
+	s, err := Parse("dir/one.yaml", []byte(src), cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(s *Study) string { return s.WorkloadOf(0).Params.Str("script") }
+	b, err := param.ReadBundle(value(s))
+	if err != nil || b.Text != "x y none" || len(b.Files) != 2 || b.Files["x"] != "one" || b.Files["y"] != "two" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	cat.ReadFile = nil
+	again, err := Parse("elsewhere.yaml", s.Source, cat, nil)
+	if err != nil || value(again) != value(s) {
+		t.Errorf("read again: %v\n%s", err, s.Source)
+	}
+	for text, want := range map[string]string{
+		"bad":                    "dir/bad:2:3: it is bad",
+		"large":                  `the file "large" is too large`,
+		strings.Repeat("x ", 99): "names 99 files; make several of it",
+	} {
+		cat := bundling(map[string]string{"sub/a.txt": text, "bad": "it", "large": strings.Repeat("x", MaxFile+1)})
+		if _, err := Parse("dir/one.yaml", []byte(src), cat, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.9s: %v, want %q", text, err, want)
+		}
+	}
+}

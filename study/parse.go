@@ -92,6 +92,7 @@ type draft struct {
 
 	askedFigures []askedFigure     // likewise
 	texts        map[string]string // of files, by path
+	found        map[string]string // paths of files that files name, by the path of that file and the name
 	carries      bool              // the study has a section files, and they are from there
 }
 
@@ -111,7 +112,8 @@ func Parse(file string, src []byte, cat Catalogue, sets []string) (*Study, error
 func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*Study, error) {
 	d := &draft{
 		reader: &reader{file: file, said: map[string]bool{}, origin: map[*yaml.Node]string{}},
-		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{}, refused: map[string]bool{}, texts: map[string]string{},
+		cat:    cat, limit: limit, index: map[string]int{}, given: map[string]bool{}, refused: map[string]bool{},
+		texts: map[string]string{}, found: map[string]string{},
 		study: &Study{
 			Seed: defaultSeed, Stop: defaultStop(), Retries: defaultRetries,
 			Collect: Collect{Names: slices.Clone(cat.Collectors), Interval: defaultInterval},
