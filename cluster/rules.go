@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"tare/workload/objects/loadfile"
 )
 
 // Rule is a right that tare needs, and the reason.
@@ -36,17 +39,28 @@ func CoordinatorRules() []Rule {
 // create.
 func LoadRules() []Rule {
 	metrics := whole(Rule{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}, Why: "read the API server's own metrics; without it, studies do not say what bound it"})
-	return []Rule{
+	kinds := map[string][]string{} // by group
+	for _, k := range loadfile.Kinds() {
+		kinds[k.Group] = append(kinds[k.Group], k.Resource)
+	}
+	// Whoever may change a secret gets to read it.
+	open := slices.DeleteFunc(slices.Clone(kinds[""]), func(r string) bool { return r == "secrets" })
+	out := []Rule{
 		whole(rule("create the namespaces of the objects, and delete them", "", []string{"namespaces"}, "create", "get", "delete")),
 		whole(rule("wait until a namespace takes pods", "", []string{"serviceaccounts"}, "get")),
-		whole(rule("create objects, and delete some to replace them", "", []string{"pods", "configmaps", "secrets", "services", "persistentvolumeclaims"}, "create", "delete")),
+		whole(rule("create objects, and delete some to replace them", "", kinds[""], "create", "delete")),
+		whole(rule("change and read objects, where a file says so, and see when they are gone", "", open, "get", "patch")),
 		whole(rule("see when pods run, and when claims are bound and gone with their volumes", "", []string{"pods", "persistentvolumeclaims", "persistentvolumes"}, "list", "watch")),
 		whole(rule("see when volumes are attached and detached", "storage.k8s.io", []string{"volumeattachments"}, "list", "watch")),
 		whole(rule("find the storage class of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
 		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
-		whole(rule("create deployments, and delete some to replace them", "apps", []string{"deployments"}, "create", "delete")),
-		metrics,
 	}
+	for _, group := range slices.Sorted(maps.Keys(kinds)) {
+		if group != "" {
+			out = append(out, whole(rule("the same for objects of this group", group, kinds[group], "create", "delete", "get", "patch")))
+		}
+	}
+	return append(out, metrics)
 }
 
 // Tier is what a user runs on a cluster.

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,9 @@ type api struct {
 
 // verb is what a request does, to what.
 type verb struct{ name, resource string }
+
+// usualType is the media type of what is sent.
+const usualType = "application/json"
 
 // figures are those of a verb since they were last taken.
 type figures struct {
@@ -88,14 +92,14 @@ func passes(err error) bool {
 // maxStatus bounds the answer of a refusal, in bytes.
 const maxStatus = 16 << 10
 
-// send sends one request. The answer's body is read whole, and thrown away.
-func (a *api) send(ctx context.Context, method, path string, body []byte) error {
+// send sends one request, whose body has a media type, JSON if there is none. The answer's body is read whole, and thrown away.
+func (a *api) send(ctx context.Context, method, path string, body []byte, kind ...string) error {
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	if len(body) > 0 {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(strings.Join(kind, ""), usualType))
 	}
 	resp, err := answered(a.http.Do(req))
 	if err != nil {
@@ -141,7 +145,7 @@ const again = 250 * time.Millisecond
 
 // do sends a request that was due at a moment, until it works, fails for good or ctx ends. It returns how long the requests
 // took, without what the limit held back and the pauses. The time of the last one is the server's.
-func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string, body []byte) (busy time.Duration, err error) {
+func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string, body []byte, kind ...string) (busy time.Duration, err error) {
 	for tried := false; ; tried = true {
 		if a.limit != nil {
 			from := time.Now()
@@ -151,7 +155,7 @@ func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string
 			a.hold(time.Since(from))
 		}
 		sent := time.Now()
-		err = a.send(ctx, method, path, body)
+		err = a.send(ctx, method, path, body, kind...)
 		now := time.Now()
 		busy += now.Sub(sent)
 		if tried && (isCode(err, http.StatusConflict) || isCode(err, http.StatusNotFound)) {

@@ -12,6 +12,8 @@ import (
 
 	"tare/cluster/pod"
 	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
+	"tare/workload/objects/pace"
 )
 
 // storageClass is what is kept of a StorageClass.
@@ -30,8 +32,30 @@ const (
 	waits         = "WaitForFirstConsumer"
 )
 
+// claimer is a load of claims.
+type claimer struct {
+	*uniform
+	rate  pace.Pace
+	users *maker // of the pods that use claims; nil: there are none
+	class *storageClass
+}
+
+// claimed is the script of such a load.
+func claimed(l *load) (*script, error) {
+	u, rate, err := newUniform(l)
+	if err != nil {
+		return nil, err
+	}
+	c := &claimer{uniform: u, rate: rate}
+	out := &script{spaces: make([]loadfile.Space, l.namespaces), accounts: l.consumer == objects.ConsumerPod, begin: c.prepareClaims}
+	for range l.steps {
+		out.steps = append(out.steps, step{run: c.claimStep})
+	}
+	return out, nil
+}
+
 // prepareClaims finds the StorageClass, and refuses one that cannot do what is asked.
-func (l *load) prepareClaims(ctx context.Context) error {
+func (l *claimer) prepareClaims(ctx context.Context) error {
 	all, _, err := list[storageClass](ctx, l.api, "/apis/storage.k8s.io/v1/storageclasses")
 	if err != nil {
 		return fmt.Errorf("cannot list the StorageClasses: %w", err)
@@ -106,7 +130,7 @@ func newUsers(o *options, load string) (*maker, error) {
 }
 
 // claimStep creates the claims of a step with their pods, waits until they can be used, deletes them and waits until they are gone.
-func (l *load) claimStep(ctx context.Context, number int) (*objects.Step, error) {
+func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, error) {
 	n := objects.Target(l.count, l.steps, number)
 	s := &objects.Step{Number: number, Objects: n, Claims: &objects.Claims{Made: bounded(l.class.Provisioner), Mode: l.class.Binding}}
 	workers := objects.Workers(l.workers, l.parallel)
@@ -115,7 +139,7 @@ func (l *load) claimStep(ctx context.Context, number int) (*objects.Step, error)
 	begin := time.Now()
 	s.Begin = begin.Sub(l.begun).Seconds()
 	creating, cancel := context.WithTimeout(ctx, l.timeout)
-	made := l.each(creating, workers, n, l.rate, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+	made := l.each(creating, workers, n, l.rate.Due(n, number), func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 		all[i] = l.volumes.expect(l.name(i), due)
 		busy, err := l.submit(ctx, i, due)
 		l.volumes.answered(all[i], time.Now(), err)
@@ -140,7 +164,7 @@ func (l *load) claimStep(ctx context.Context, number int) (*objects.Step, error)
 
 	removing, cancel := context.WithTimeout(ctx, l.timeout)
 	deleting := time.Now()
-	l.each(removing, workers, n, l.rate, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+	l.each(removing, workers, n, l.rate.Due(n, number), func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 		if all[i] == nil {
 			return 0, nil
 		}
@@ -178,7 +202,7 @@ func (l *load) claimStep(ctx context.Context, number int) (*objects.Step, error)
 }
 
 // follow waits for a claim, if only so many are on their way at the same time.
-func (l *load) follow(ctx context.Context, err error, until chan struct{}) {
+func (l *claimer) follow(ctx context.Context, err error, until chan struct{}) {
 	if l.parallel == 0 || err != nil {
 		return
 	}
@@ -189,7 +213,7 @@ func (l *load) follow(ctx context.Context, err error, until chan struct{}) {
 }
 
 // submit creates the i-th claim, and the pod that uses it.
-func (l *load) submit(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+func (l *claimer) submit(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 	name := l.name(i)
 	busy, err := l.api.do(ctx, verb{"create", l.maker.resource}, due, http.MethodPost, l.path(i), l.maker.object(name))
 	if err != nil || l.users == nil {
@@ -200,7 +224,7 @@ func (l *load) submit(ctx context.Context, i int, due time.Time) (time.Duration,
 }
 
 // withdraw deletes the i-th claim, and the pod that uses it.
-func (l *load) withdraw(ctx context.Context, i int, due time.Time) (busy time.Duration, err error) {
+func (l *claimer) withdraw(ctx context.Context, i int, due time.Time) (busy time.Duration, err error) {
 	name, from := "/"+l.name(i), due
 	if l.users != nil {
 		busy, err = l.api.do(ctx, verb{"delete", l.users.resource}, from, http.MethodDelete, l.users.path(l.spaceOf(i))+name, nil)
@@ -214,7 +238,7 @@ func (l *load) withdraw(ctx context.Context, i int, due time.Time) (busy time.Du
 }
 
 // why says why a step was not reached, and ends the load then.
-func (l *load) why(s *objects.Step, followed int) {
+func (l *claimer) why(s *objects.Step, followed int) {
 	c := s.Claims
 	missing := s.Objects - s.Made - s.Failed
 	switch {
@@ -242,7 +266,7 @@ type seenEvent struct {
 }
 
 // trouble says why claims cannot be used: in the words of the last warning about one of them, of another event about it, or of its pod.
-func (l *load) trouble(ctx context.Context, all []*claim) string {
+func (l *claimer) trouble(ctx context.Context, all []*claim) string {
 	waits := map[string]bool{}
 	for i, c := range all {
 		if c != nil && !done(c.usable) {

@@ -91,7 +91,10 @@ func readPod(text []byte, pod *seenPod) error {
 		switch number {
 		case 1: // metadata
 			return each(v, func(number protowire.Number, v []byte) error {
-				if number == 11 { // labels
+				switch number {
+				case 1: // name: an object may have several pods
+					pod.Metadata.Name = string(v)
+				case 11: // labels
 					return readLabel(v, &pod.Metadata)
 				}
 				return nil

@@ -71,6 +71,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%+v", got[0])
 	}
 	var want seenPod
+	want.Metadata.Name = "o-1"
 	want.Metadata.Labels.Object, want.Spec.NodeName, want.Status.Phase = "o-000001-0", "n1", running
 	want.Status.Conditions = []condition{{Type: "PodScheduled", Status: "False", Message: "no room"}}
 	want.Status.ContainerStatuses = make([]containerStatus, 1)

@@ -1,11 +1,11 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,36 +15,72 @@ import (
 
 	"tare/workload/inside"
 	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
 )
 
 // load is one run of the generator.
 type load struct {
 	options
-	api   *api
-	id    string // of the load: its objects bear it
-	maker *maker
-	pods  *pods // nil: the objects have none
-	// Of claims.
+	api  *api
+	id   string // of the load: its objects bear it
+	todo *script
+	pods *pods // nil: the objects have none
+	// volumes are those of claims; nil: there are none.
 	volumes *volumes
-	users   *maker // of the pods that use claims; nil: there are none
-	class   *storageClass
 	print   func(objects.Line) error
 
 	spaces []string // namespaces that exist
-	again  []uint16 // by object: how many times churn has replaced it
-	next   int      // object that churn replaces next
 	begun  time.Time
 }
 
-func newLoad(o options, a *api, print func(objects.Line) error) *load {
-	l := &load{options: o, api: a, id: strings.ToLower(rand.Text()[:6]), print: print, again: make([]uint16, o.count)}
+// script is what a load does.
+type script struct {
+	spaces   []loadfile.Space
+	steps    []step
+	pods     bool                            // that are waited for
+	accounts bool                            // pods are created, which need a service account
+	begin    func(ctx context.Context) error // before the namespaces are created; nil: nothing is to do
+}
+
+// step is a number of batches that are reported together.
+type step struct {
+	objects, requests int
+	pods              bool
+	batches           []batch
+	run               func(ctx context.Context, number int) (*objects.Step, error) // in the place of the batches; nil: these
+	churn             func(ctx context.Context, s *objects.Step) error             // when all pods run; nil: there is none
+}
+
+// batch is a number of requests that are sent in a row.
+type batch struct {
+	count   int
+	due     func(i int) time.Duration // since the first; nil: when a worker is free
+	takes   time.Duration             // until the last is due
+	send    func(ctx context.Context, i int, due time.Time) (busy time.Duration, err error)
+	settle  func(ctx context.Context) // waits afterwards; nil: nothing is waited for
+	timeout time.Duration             // of that
+	pause   time.Duration             // afterwards
+}
+
+func newLoad(o options, a *api, print func(objects.Line) error) (*load, error) {
+	l := &load{options: o, api: a, id: strings.ToLower(rand.Text()[:6]), print: print}
+	var err error
 	switch {
-	case objects.HasPods(o.kind):
-		l.pods = newPods()
+	case o.file != "":
+		l.todo, err = scripted(l)
 	case o.kind == objects.Claim:
 		l.volumes = newVolumes(&o, l.id)
+		l.todo, err = claimed(l)
+	default:
+		l.todo, err = plain(l)
 	}
-	return l
+	if err != nil {
+		return nil, err
+	}
+	if l.todo.pods {
+		l.pods = newPods()
+	}
+	return l, nil
 }
 
 // How long namespaces may take to come, and to go with their pods. quick is for a load that is told to end: it only asks.
@@ -55,15 +91,10 @@ const (
 )
 
 func (l *load) run(ctx context.Context) (err error) {
-	if l.maker, err = newMaker(&l.options, l.id); err != nil {
-		return err
-	}
-	step := l.step
-	if l.volumes != nil {
-		if err := l.prepareClaims(ctx); err != nil {
+	if l.todo.begin != nil {
+		if err := l.todo.begin(ctx); err != nil {
 			return err
 		}
-		step = l.claimStep
 	}
 	defer func() {
 		if err != nil { // or they are gone
@@ -86,8 +117,12 @@ func (l *load) run(ctx context.Context) (err error) {
 		}
 	}
 	l.begun = time.Now()
-	for i := 1; i <= l.steps; i++ {
-		s, err := step(ctx, i)
+	for i := range l.todo.steps {
+		step := l.step
+		if run := l.todo.steps[i].run; run != nil {
+			step = run
+		}
+		s, err := step(ctx, i+1)
 		if err != nil {
 			return err
 		}
@@ -111,77 +146,73 @@ func (l *load) run(ctx context.Context) (err error) {
 
 // prepare creates the namespaces, and waits for what pods need in them.
 func (l *load) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	n := len(l.todo.spaces)
+	ctx, cancel := context.WithTimeout(ctx, within+time.Duration(n)*again)
 	defer cancel()
-	for i := range l.namespaces {
-		name := spaceName(l.study, l.id, strconv.Itoa(i))
-		body, err := namespace(&l.options, l.id, name)
-		if err != nil {
-			return err
-		}
-		l.spaces = append(l.spaces, name)
-		if _, err := l.api.do(ctx, verb{"create", "namespaces"}, time.Now(), http.MethodPost, "/api/v1/namespaces", body); err != nil {
-			return fmt.Errorf("cannot create the namespace %s: %w", name, err)
-		}
+	for i := range n {
+		l.spaces = append(l.spaces, spaceName(l.study, l.id, strconv.Itoa(i)))
 	}
-	for _, name := range l.spaces {
-		for l.pods != nil || l.users != nil {
+	made := l.each(ctx, l.workers, n, nil, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
+		name := l.spaces[i]
+		body, err := namespace(&l.options, l.id, name, &l.todo.spaces[i])
+		if err != nil {
+			return 0, err
+		}
+		if _, err := l.api.do(ctx, verb{"create", "namespaces"}, due, http.MethodPost, "/api/v1/namespaces", body); err != nil {
+			return 0, fmt.Errorf("cannot create the namespace %s: %w", name, err)
+		}
+		for l.todo.accounts {
 			err := l.api.send(ctx, http.MethodGet, "/api/v1/namespaces/"+name+"/serviceaccounts/default", nil)
 			if err == nil {
 				break
 			}
 			if !isCode(err, http.StatusNotFound) && !passes(err) || ctx.Err() != nil {
-				return fmt.Errorf("the namespace %s has no default service account, which pods need: %w", name, err)
+				return 0, fmt.Errorf("the namespace %s has no default service account, which pods need: %w", name, err)
 			}
 			time.Sleep(again / 5)
 		}
+		return 0, nil
+	})
+	if made.done < n {
+		return errors.New(cmp.Or(made.why, "the namespaces were not created in time"))
 	}
 	_, _, err := l.api.take() // what came before the first step
 	return err
 }
 
-// name is that of the i-th object, from 0, which may have been replaced.
-func (l *load) name(i int) string { return fmt.Sprintf("o-%06d-%d", i, l.again[i]) }
-
-// path is that of the i-th object's kind in its namespace.
-func (l *load) path(i int) string { return l.maker.path(l.spaceOf(i)) }
-
-// spaceOf is the namespace of the i-th object.
-func (l *load) spaceOf(i int) string { return l.spaces[i%len(l.spaces)] }
-
-// step creates the objects of a step, and waits for their pods.
+// step sends the requests of a step, and waits for their pods.
 func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
-	from := objects.Target(l.count, l.steps, number-1)
-	s := &objects.Step{Number: number, Objects: objects.Target(l.count, l.steps, number)}
+	todo := &l.todo.steps[number-1]
+	s := &objects.Step{Number: number, Objects: todo.objects, Begin: time.Since(l.begun).Seconds()}
 	before := l.api.metrics(ctx)
-	begin := time.Now()
-	s.Begin = begin.Sub(l.begun).Seconds()
-	creating, cancel := context.WithTimeout(ctx, l.timeout)
-	made := l.each(creating, l.workers, s.Objects-from, l.rate, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
-		return l.create(ctx, "create", from+i, due)
-	})
-	cancel()
-	created := time.Now()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	after := l.api.metrics(ctx)
-	s.Made, s.Failed = made.done, made.failed
-	s.Create, s.Busy, s.Late, s.Why = created.Sub(begin).Seconds(), made.busy.Seconds(), made.late.Seconds(), made.why
-	s.Server = after.since(before)
-	if missing := s.Objects - from - s.Made; missing > 0 {
-		s.Ended, s.Failed = true, missing
-		if s.Why == "" {
-			s.Why = fmt.Sprintf("%d of %d objects were not created within %s", missing, s.Objects-from, l.timeout)
+	var sent time.Time
+	for i := range todo.batches {
+		b := &todo.batches[i]
+		sent = l.send(ctx, b, s)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if last := i == len(todo.batches)-1; last || s.Ended {
+			s.Server = l.api.metrics(ctx).since(before)
+		}
+		if s.Ended {
+			break
+		}
+		l.settle(ctx, b, s)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 	}
-	if l.pods != nil {
-		if err := l.settle(ctx, s, created); err != nil {
+	if missing := todo.requests - s.Made; missing > 0 {
+		s.Failed, s.Why = missing, cmp.Or(s.Why, fmt.Sprintf("%d of %d requests were not made within %s", missing, todo.requests, l.timeout))
+	}
+	if todo.pods {
+		if err := l.started(s, sent); err != nil {
 			return nil, err
 		}
 	}
-	if !s.Ended && l.churn > 0 {
-		if err := l.replace(ctx, s); err != nil {
+	if !s.Ended && todo.churn != nil {
+		if err := todo.churn(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -192,83 +223,49 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 	return s, err
 }
 
-// settle waits until the step's pods run.
-func (l *load) settle(ctx context.Context, s *objects.Step, created time.Time) (err error) {
-	waiting, cancel := context.WithTimeout(ctx, l.timeout)
+// send sends the requests of a batch. It returns when it was done.
+func (l *load) send(ctx context.Context, b *batch, s *objects.Step) time.Time {
+	begin := time.Now()
+	sending, cancel := context.WithTimeout(ctx, l.timeout+b.takes)
 	defer cancel()
-	l.pods.wait(waiting)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+	made := l.each(sending, l.workers, b.count, b.due, b.send)
 	end := time.Now()
-	all := l.pods.take()
-	last := created
-	for _, x := range all {
-		last = later(x.ran, last)
+	s.Made += made.done
+	s.Create, s.Busy, s.Late = s.Create+end.Sub(begin).Seconds(), s.Busy+made.busy.Seconds(), max(s.Late, made.late.Seconds())
+	s.Why, s.Ended = cmp.Or(s.Why, made.why), made.done < b.count
+	return end
+}
+
+// settle waits for what a batch made, or for its end.
+func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
+	if b.settle != nil {
+		begin := time.Now()
+		waiting, cancel := context.WithTimeout(ctx, cmp.Or(b.timeout, l.timeout))
+		b.settle(waiting)
+		s.Ended = waiting.Err() != nil && ctx.Err() == nil
+		cancel()
+		s.Settle += time.Since(begin).Seconds()
 	}
-	s.Settle = last.Sub(created).Seconds()
+	if !s.Ended {
+		sleepUntil(ctx, time.Now().Add(b.pause))
+	}
+}
+
+// started sums up the starts of a step's pods, whose last request was answered at a moment.
+func (l *load) started(s *objects.Step, sent time.Time) (err error) {
+	end := time.Now()
+	all, message := l.pods.take()
 	l.pods.mu.Lock()
-	message := l.pods.message
 	s.Pods, s.Broken = l.pods.running, l.pods.broken
 	l.pods.mu.Unlock()
 	if s.Start, err = starts(all, end, message); err != nil {
 		return err
 	}
-	if s.Start.Never > 0 {
-		s.Ended, s.Settle = true, end.Sub(created).Seconds()
-		if s.Why == "" {
-			s.Why = strings.TrimSuffix(fmt.Sprintf("%d of %d pods did not run within %s: %s", s.Start.Never, len(all), l.timeout, message), ": ")
-		}
-	}
-	return nil
-}
-
-// replace deletes a part of the objects, creates others in their place and waits for their pods.
-func (l *load) replace(ctx context.Context, s *objects.Step) error {
-	from := time.Now()
-	n := int(math.Ceil(float64(s.Objects) * l.churn / 100))
-	limited, cancel := context.WithTimeout(ctx, 2*l.timeout)
-	defer cancel()
-	made := l.each(limited, l.workers, n, 0, func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
-		i = (l.next + i) % s.Objects
-		busy, err := l.api.do(ctx, verb{"delete", l.maker.resource}, due, http.MethodDelete, l.path(i)+"/"+l.name(i), []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`))
-		if err != nil {
-			return busy, err
-		}
-		l.again[i]++
-		more, err := l.create(ctx, "recreate", i, time.Now())
-		return busy + more, err
-	})
-	l.next = (l.next + n) % s.Objects
-	if l.pods != nil {
-		l.pods.wait(limited)
-		l.pods.take()
-		l.pods.mu.Lock()
-		l.pods.running = s.Pods
-		l.pods.mu.Unlock()
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.Churn = time.Since(from).Seconds()
-	if made.done < n || limited.Err() != nil {
+	if n := s.Start.Never; n > 0 && s.Made > 0 {
 		s.Ended = true
-		s.Why = fmt.Sprintf("only %d of %d objects were replaced, and ran, within %s: %s", made.done, n, 2*l.timeout, made.why)
+		s.Why = cmp.Or(s.Why, strings.TrimSuffix(fmt.Sprintf("%d of %d pods did not run in time: %s", n, len(all), message), ": "))
 	}
 	return nil
-}
-
-// create creates the i-th object.
-func (l *load) create(ctx context.Context, as string, i int, due time.Time) (time.Duration, error) {
-	name := l.name(i)
-	if l.pods != nil {
-		l.pods.expect(name, due)
-	}
-	busy, err := l.api.do(ctx, verb{as, l.maker.resource}, due, http.MethodPost, l.path(i), l.maker.object(name))
-	if l.pods != nil {
-		l.pods.answered(name, time.Now(), err)
-	}
-	return busy, err
 }
 
 // outcome is what became of a number of requests.
@@ -279,8 +276,8 @@ type outcome struct {
 	why          string        // the first failure
 }
 
-// each calls f n times, by so many workers: at a rate, or as fast as they can. It ends with ctx.
-func (l *load) each(ctx context.Context, workers, n int, rate float64, f func(ctx context.Context, i int, due time.Time) (time.Duration, error)) (out outcome) {
+// each calls f n times, by so many workers: when it is due, or as fast as they can. It ends with ctx.
+func (l *load) each(ctx context.Context, workers, n int, moment func(i int) time.Duration, f func(ctx context.Context, i int, due time.Time) (time.Duration, error)) (out outcome) {
 	begin := time.Now()
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -294,8 +291,8 @@ func (l *load) each(ctx context.Context, workers, n int, rate float64, f func(ct
 					return
 				}
 				due := time.Now()
-				if rate > 0 {
-					due = begin.Add(time.Duration(float64(i) / rate * float64(time.Second)))
+				if moment != nil {
+					due = begin.Add(moment(i))
 					if !sleepUntil(ctx, due) {
 						return
 					}

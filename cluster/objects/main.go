@@ -24,6 +24,7 @@ import (
 	"tare/cluster/pod"
 	"tare/workload/inside"
 	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
 )
 
 // options are the flags.
@@ -32,20 +33,23 @@ type options struct {
 	count      int
 	steps      int
 	namespaces int
-	rate       float64
+	rate       string
 	workers    int
 	churn      float64
 	nodes      string
 	class      string
 	qps        float64
 	timeout    time.Duration
-
 	// Of claims.
 	parallel int
 	consumer string
 	storage  string // the StorageClass; "": the default one
 	size     int64
 	mode     string
+
+	// Of a file.
+	file, vars string
+	containers string
 
 	study, image string
 	owner, space string
@@ -66,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&o.count, "count", 60, "objects after the last step")
 	fs.IntVar(&o.steps, "steps", 3, "steps")
 	fs.IntVar(&o.namespaces, "namespaces", 1, "namespaces")
-	fs.Float64Var(&o.rate, "rate", 0, "objects a second; 0: a closed loop")
+	fs.StringVar(&o.rate, "rate", "0", "objects a second; 0: a closed loop")
 	fs.IntVar(&o.workers, "workers", 8, "requests at once")
 	fs.Float64Var(&o.churn, "churn", 0, "percent that is deleted and created again")
 	fs.StringVar(&o.nodes, "nodes", objects.Untainted, "untainted, simulated or any")
@@ -78,6 +82,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringVar(&o.storage, "storage", "", "StorageClass of claims; without it, the default one")
 	fs.Int64Var(&o.size, "size", 1<<30, "of claims, in bytes")
 	fs.StringVar(&o.mode, "mode", objects.Filesystem, "of claims: filesystem or block")
+	fs.StringVar(&o.file, loadfile.Param, "", "text of a file of another loader, with those that it names")
+	fs.StringVar(&o.vars, "vars", "", "values of that")
+	fs.StringVar(&o.containers, "containers", objects.AsWritten, "what pods of a file run: file or pause")
 	kubeconfig := fs.String("kubeconfig", "", "a `file`, outside of a pod")
 	if err := inside.Parse(fs, args); err != nil {
 		return err
@@ -85,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.parallel < 0 || o.timeout <= 0 {
 		return fmt.Errorf("%w: --count, --steps, --namespaces, --workers and --timeout must be over 0, and no more --steps than --count", inside.ErrUsage)
 	}
-	if o.study == "" || (objects.HasPods(o.kind) || o.kind == objects.Claim) && o.image == "" {
+	if o.study == "" || o.image == "" {
 		return fmt.Errorf("%w: %s or %s is not set: tare sets them in the pod of a study", inside.ErrUsage, pod.EnvStudy, pod.EnvImage)
 	}
 	var client *kube.Client
@@ -102,5 +109,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return newLoad(o, api, func(l objects.Line) error { return inside.Print(stdout, l) }).run(ctx)
+	l, err := newLoad(o, api, func(l objects.Line) error { return inside.Print(stdout, l) })
+	if err != nil {
+		return err
+	}
+	return l.run(ctx)
 }

@@ -7,6 +7,7 @@ import (
 
 	"tare/cluster/pod"
 	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
 )
 
 // Labels of what the load makes, beside the study's.
@@ -99,9 +100,23 @@ func spaceName(study, load, number string) string {
 	return fmt.Sprintf("tare-%s-%s-%s", study, load, number)
 }
 
+// labelSpace is the name that a file has for a namespace.
+const labelSpace = "tare/space"
+
 // namespace is the manifest of a namespace. It goes with the study's own.
-func namespace(o *options, load, name string) ([]byte, error) {
-	meta := fields{"name": name, "labels": fields{pod.LabelManaged: pod.Managed, pod.LabelStudy: o.study, labelLoad: load}}
+func namespace(o *options, load, name string, s *loadfile.Space) ([]byte, error) {
+	labels := fields{}
+	for key, v := range s.Labels {
+		labels[key] = v
+	}
+	if s.Name != "" {
+		labels[labelSpace] = s.Name
+	}
+	labels[pod.LabelManaged], labels[pod.LabelStudy], labels[labelLoad] = pod.Managed, o.study, load
+	meta := fields{"name": name, "labels": labels}
+	if len(s.Annotations) > 0 {
+		meta["annotations"] = s.Annotations
+	}
 	if o.owner != "" {
 		meta["ownerReferences"] = []fields{{"apiVersion": "v1", "kind": "Namespace", "name": o.space, "uid": o.owner}}
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
 )
 
 // TestManifests: each kind is one that its API knows, without a field that it does not, and bears its name and labels.
@@ -41,7 +42,7 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: pods are asked for: %t", kind, has)
 		}
 	}
-	text, err := namespace(&o, "load", "n")
+	text, err := namespace(&o, "load", "n", &loadfile.Space{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestPods(t *testing.T) {
 		p.see(&e, at(s))
 	}
 	for _, name := range []string{"a", "b", "c", "never"} {
-		p.expect(name, at(0))
+		p.expect(name, at(0), 1)
 	}
 	p.answered("a", at(1), nil)
 	p.answered("b", at(1), nil)
@@ -156,7 +157,8 @@ func TestPods(t *testing.T) {
 	if p.left != 1 || p.running != 2 {
 		t.Fatalf("%d left, %d run", p.left, p.running)
 	}
-	got, err := starts(p.take(), at(10), p.message)
+	all, message := p.take()
+	got, err := starts(all, at(10), message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,8 @@ func TestSchedule(t *testing.T) {
 	l := &load{}
 	var last atomic.Int64
 	begin := time.Now()
-	out := l.each(t.Context(), 4, 20, 200, func(_ context.Context, i int, due time.Time) (time.Duration, error) {
+	every := func(i int) time.Duration { return time.Duration(i) * 5 * time.Millisecond }
+	out := l.each(t.Context(), 4, 20, every, func(_ context.Context, i int, due time.Time) (time.Duration, error) {
 		if i == 19 {
 			last.Store(int64(due.Sub(begin)))
 		}

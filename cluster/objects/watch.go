@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,24 +13,33 @@ import (
 	"tare/workload/objects"
 )
 
-// start is the start of a pod, or of the pod of a deployment.
+// start is the start of a pod of an object.
 type start struct {
-	due, answered, placed, ran time.Time
-	node                       string
+	*origin
+	name        string
+	placed, ran time.Time
+	node        string
+}
+
+// origin is an object that has pods.
+type origin struct {
+	due, answered time.Time
+	starts        []*start // of its pods that were seen
+	wanted        int      // pods
 }
 
 // pods follows the pods of a load through one watch. It keeps a few times of those that are waited for, and nothing of others.
 type pods struct {
 	mu      sync.Mutex
-	waited  map[string]*start // by the object's name
-	left    int               // of these, that do not run
-	none    chan struct{}     // closed once none is left
-	message string            // the last thing that a pod's status said of why it does not run
-	running int               // pods of objects that are there
-	broken  int               // watches that ended
+	waited  map[string]*origin // by the object's name
+	left    int                // pods of these that do not run
+	none    chan struct{}      // closed once none is left
+	message string             // the last thing that a pod's status said of why it does not run
+	running int                // pods of objects that are there
+	broken  int                // watches that ended
 }
 
-func newPods() *pods { return &pods{waited: map[string]*start{}} }
+func newPods() *pods { return &pods{waited: map[string]*origin{}} }
 
 // seenPod is what is kept of a pod.
 type seenPod struct {
@@ -62,8 +72,11 @@ type meta struct {
 	} `json:"labels"`
 }
 
-// running is the phase of a pod whose containers run.
-const running = "Running"
+// Phases of a pod whose containers run, or have run to their end.
+const (
+	running   = "Running"
+	succeeded = "Succeeded"
+)
 
 // trouble is what a pod's status says of why it does not run; "": nothing.
 func (p *seenPod) trouble() (message string) {
@@ -80,12 +93,12 @@ func (p *seenPod) trouble() (message string) {
 	return message
 }
 
-// expect begins to wait for the pod of an object that is due at a moment.
-func (p *pods) expect(name string, due time.Time) {
+// expect begins to wait for the pods of an object that is due at a moment.
+func (p *pods) expect(name string, due time.Time, count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waited[name] = &start{due: due}
-	if p.left++; p.none == nil {
+	p.waited[name] = &origin{due: due, wanted: count}
+	if p.left += count; p.none == nil {
 		p.none = make(chan struct{})
 	}
 }
@@ -94,23 +107,38 @@ func (p *pods) expect(name string, due time.Time) {
 func (p *pods) answered(name string, at time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.waited[name]
+	o := p.waited[name]
 	if err == nil {
-		s.answered = at
+		o.answered = at
 		return
 	}
 	delete(p.waited, name)
-	if s.ran.IsZero() { // else it was created all the same
-		p.arrived()
-	}
+	p.arrived(o.wanted - o.ran()) // those that ran were created all the same
 }
 
-// arrived counts one that is not waited for any more.
-func (p *pods) arrived() {
-	if p.left--; p.left == 0 {
+// ran is how many of an object's pods run.
+func (o *origin) ran() (n int) {
+	for _, s := range o.starts {
+		if !s.ran.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// arrived counts some that are not waited for any more.
+func (p *pods) arrived(n int) {
+	if p.left -= n; p.left == 0 && p.none != nil {
 		close(p.none)
 		p.none = nil
 	}
+}
+
+// stopped counts pods of an object that was deleted.
+func (p *pods) stopped(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = max(0, p.running-n)
 }
 
 // wait waits until the pods of all objects run, or ctx ends.
@@ -127,13 +155,19 @@ func (p *pods) wait(ctx context.Context) {
 	}
 }
 
-// take returns the starts since it was last called, and forgets them.
-func (p *pods) take() map[string]*start {
+// take returns the starts since it was last called, and forgets them. A pod that was not seen has one too. message is the last
+// thing that is known of pods that do not run.
+func (p *pods) take() (all []*start, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := p.waited
-	p.waited, p.left, p.none = map[string]*start{}, 0, nil
-	return out
+	for _, o := range p.waited {
+		all = append(all, o.starts...)
+		for range o.wanted - len(o.starts) {
+			all = append(all, &start{origin: o})
+		}
+	}
+	p.waited, p.left, p.none = map[string]*origin{}, 0, nil
+	return all, p.message
 }
 
 // maxMessage bounds what is kept of a status, in bytes.
@@ -143,17 +177,31 @@ const maxMessage = 400
 func (p *pods) see(e *event[seenPod], at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.waited[e.Object.Metadata.Labels.Object]
-	if s == nil || e.Type == deleted {
+	o := p.waited[e.Object.Metadata.Labels.Object]
+	if o == nil {
 		return
 	}
+	i := slices.IndexFunc(o.starts, func(s *start) bool { return s.name == e.Object.Metadata.Name })
+	switch {
+	case e.Type == deleted:
+		if i >= 0 && o.starts[i].ran.IsZero() { // a controller makes another one
+			o.starts = slices.Delete(o.starts, i, i+1)
+		}
+		return
+	case i < 0 && len(o.starts) >= o.wanted:
+		return // more than are waited for
+	case i < 0:
+		i = len(o.starts)
+		o.starts = append(o.starts, &start{origin: o, name: e.Object.Metadata.Name})
+	}
+	s := o.starts[i]
 	if s.placed.IsZero() && e.Object.Spec.NodeName != "" {
 		s.placed, s.node = at, e.Object.Spec.NodeName
 	}
-	if s.ran.IsZero() && e.Object.Status.Phase == running {
+	if phase := e.Object.Status.Phase; s.ran.IsZero() && (phase == running || phase == succeeded) {
 		s.ran = at
 		p.running++
-		p.arrived()
+		p.arrived(1)
 		return
 	}
 	p.message = cmp.Or(e.Object.trouble(), p.message)
@@ -180,7 +228,7 @@ func (p *pods) watch(ctx context.Context, a *api, selector string) {
 }
 
 // starts are the starts of a step's pods. Those that did not run count until the step's end.
-func starts(all map[string]*start, end time.Time, message string) (*objects.Starts, error) {
+func starts(all []*start, end time.Time, message string) (*objects.Starts, error) {
 	out := &objects.Starts{}
 	total, nodes, n := objects.NewHistogram(), map[string]bool{}, 0.0
 	for _, s := range all {

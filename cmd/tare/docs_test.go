@@ -286,7 +286,7 @@ func anchors(p page) []string {
 // TestDocsComplete: everything that `tare list` lists has its page, and no page
 // describes what is not there. The levels of one runtime (runsc-kvm) share one.
 func TestDocsComplete(t *testing.T) {
-	want := map[string]bool{"docs/sandboxes/oci.md": true, "docs/sandboxes/pod.md": true, "docs/sandboxes/kubevirt.md": true, "docs/collectors/host.md": true, "docs/workloads/uperf.md": true}
+	want := map[string]bool{"docs/sandboxes/oci.md": true, "docs/sandboxes/pod.md": true, "docs/sandboxes/kubevirt.md": true, "docs/collectors/host.md": true, "docs/workloads/uperf.md": true, "docs/workloads/objects-files.md": true}
 	for _, v := range verbs() {
 		want["docs/verbs/"+v+".md"] = true
 	}

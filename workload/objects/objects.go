@@ -12,12 +12,15 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"tare/param"
 	"tare/record"
 	"tare/workload"
+	"tare/workload/objects/loadfile"
+	"tare/workload/objects/pace"
 )
 
 // New returns the workload.
@@ -43,6 +46,12 @@ const (
 	Any       = "any"
 )
 
+// What the containers of a file's pods run.
+const (
+	AsWritten = "file"
+	Pause     = "pause"
+)
+
 // HasPods reports whether objects of a kind have pods, which are waited for.
 func HasPods(kind string) bool { return kind == Pod || kind == Deployment }
 
@@ -65,24 +74,31 @@ func (objects) Params() []param.Param {
 		{Name: "count", Type: param.Int, Default: "60", Min: 1, Max: maxCount, Help: "objects after the last step"},
 		{Name: "steps", Type: param.Int, Default: "3", Min: 1, Max: maxSteps, Help: "steps in which the count is reached; the next one begins when all pods of the last one run"},
 		{Name: "namespaces", Type: param.Int, Default: "1", Min: 1, Max: 10_000, Help: "new namespaces that take the objects in turn"},
-		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: 10_000, Help: "objects a second, on a fixed schedule (open loop); 0: each worker creates the next one when the last one is created (closed loop)"},
+		{Name: "rate", Type: param.String, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or one of the schedules of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
 		{Name: "workers", Type: param.Int, Default: "8", Min: 1, Max: maxWorkers, Help: "requests at the same time, at most"},
 		{Name: "churn", Type: param.Float, Default: "0", Min: 0, Max: 100, Help: "percent of the objects that each step deletes and creates again, when its pods run"},
 		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); or both"},
 		{Name: "class", Type: param.String, Default: "", Help: "RuntimeClass of the pods; without it, the cluster's default runtime"},
 		{Name: "qps", Type: param.Float, Default: "0", Min: 0, Max: 100_000, Help: "the client's own limit of requests a second, as other clients have it; 0: none"},
 		{Name: "timeout", Type: param.Duration, Default: "2m", Min: 1, Max: 3600, Help: "how long a step may take to create its objects and, again, to have its pods run; afterwards the load ends"},
+		{Name: loadfile.Param, Type: param.File, Names: loadfile.Names, Help: "a configuration of cluster-loader or kube-burner, run in the place of object, count, steps, namespaces, rate and churn: docs/workloads/objects-files.md"},
+		{Name: "vars", Type: param.String, Help: "values of the {{.NAMES}} in a configuration of kube-burner: QPS=20 JOB_ITERATIONS=9"},
+		{Name: "containers", Type: param.Enum, Default: AsWritten, Words: []string{AsWritten, Pause}, Help: "what the pods of a file run: what it says, or only /tare-pause of tare's image"},
 	}
 }
 
 func (objects) Responses(v param.Values) []record.Response {
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Help: "objects a second while objects are created, of all steps"}
-	if v.Float("rate") > 0 {
+	want, err := expected(v, v.Str("object"))
+	if err != nil {
+		return []record.Response{rate} // Roles says what is wrong
+	}
+	if want.open() {
 		rate.Better = record.Neither
 	}
 	latency := record.Response{Name: "api_latency_p99", Unit: record.Second, Better: record.Lower,
 		Help: "99th percentile of the time of a request that changes an object, from when it was due to its answer"}
-	if !HasPods(v.Str("object")) {
+	if !want.pods {
 		return []record.Response{latency, rate}
 	}
 	return []record.Response{
@@ -102,28 +118,59 @@ const (
 )
 
 func (objects) Roles(v param.Values) ([]workload.Role, error) {
+	want, err := expected(v, v.Str("object"))
+	if err != nil {
+		return nil, err
+	}
+	if err := check(v, want); err != nil {
+		return nil, err
+	}
+	return []workload.Role{{
+		Name: roleLoad, Mode: workload.Exec, Args: arguments((objects{}).Params(), v), API: true, Until: measuredLine, Expect: want.takes,
+		Within: want.takes + want.waits(v.Duration("timeout")) + removing,
+	}}, nil
+}
+
+// check refuses parameters that do not go together.
+func check(v param.Values, want *expect) error {
+	file := v.Str(loadfile.Param) != ""
+	if file {
+		for _, p := range (objects{}).Params() {
+			if slices.Contains([]string{"object", "count", "steps", "namespaces", "rate", "churn"}, p.Name) && v.Str(p.Name) != p.Default {
+				return &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s has no effect beside file, which says what is created; leave %s out", p.Name, p.Name)}
+			}
+		}
+	}
 	count, steps, kind := v.Int("count"), v.Int("steps"), v.Str("object")
 	switch {
 	case steps > count:
-		return nil, fmt.Errorf("steps %d, count %d: each step needs an object; write fewer steps", steps, count)
+		return fmt.Errorf("steps %d, count %d: each step needs an object; write fewer steps", steps, count)
 	case v.Int("namespaces") > count:
-		return nil, fmt.Errorf("namespaces %d, count %d: each namespace needs an object; write fewer namespaces", v.Int("namespaces"), count)
-	case v.Str("class") != "" && !HasPods(kind):
-		return nil, fmt.Errorf("class %s: objects of the kind %s have no pods; leave class out", v.Str("class"), kind)
-	case v.Str("nodes") != Untainted && !HasPods(kind):
-		return nil, fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
+		return fmt.Errorf("namespaces %d, count %d: each namespace needs an object; write fewer namespaces", v.Int("namespaces"), count)
+	case v.Str("class") != "" && !want.pods:
+		return fmt.Errorf("class %s: objects of the kind %s have no pods; leave class out", v.Str("class"), kind)
+	case v.Str("nodes") != Untainted && !want.pods:
+		return fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
-		return nil, errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass changes nothing; leave class out")
+		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass changes nothing; leave class out")
+	case !file && v.Str("vars") != "":
+		return errors.New("vars are of a file; add file: FILE, or leave vars out")
+	case !file && v.Str("containers") != AsWritten:
+		return errors.New("containers are of a file; add file: FILE, or leave containers out")
 	}
-	args := arguments((objects{}).Params(), v)
-	expect := time.Duration(count) * perObject
-	if r := v.Float("rate"); r > 0 {
-		expect = max(expect, time.Duration(float64(count)/r*float64(time.Second)))
+	return nil
+}
+
+// Notes are what a file has that has no effect here.
+func (objects) Notes(v param.Values) []param.FileError {
+	if v.Str(loadfile.Param) == "" {
+		return nil
 	}
-	return []workload.Role{{
-		Name: roleLoad, Mode: workload.Exec, Args: args, API: true, Until: measuredLine, Expect: expect,
-		Within: expect + 2*time.Duration(steps)*v.Duration("timeout")*2 + removing,
-	}}, nil
+	p, err := planOf(v)
+	if err != nil {
+		return nil // Roles says it
+	}
+	return p.Notes
 }
 
 // arguments is the command line of the load generator: each parameter is a flag.

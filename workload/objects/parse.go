@@ -13,6 +13,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/workload/objects/loadfile"
 	"tare/workload/output"
 )
 
@@ -25,11 +26,15 @@ func (objects) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 func parse(v param.Values, kind string, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	r, err := read(out)
+	var want *expect
 	if err == nil {
-		err = r.sane(v, kind)
+		want, err = expected(v, kind)
 	}
 	if err == nil {
-		err = r.samples(&rd, v, kind)
+		err = r.sane(want, kind)
+	}
+	if err == nil {
+		err = r.samples(&rd, want, v, kind)
 	}
 	if err != nil {
 		return rd, fmt.Errorf("the report of the load on objects: %w", err)
@@ -75,13 +80,13 @@ func read(out io.Reader) (r report, err error) {
 const (
 	maxTime  = 86400.0
 	maxSum   = 1e12
-	maxCalls = 16
+	maxCalls = 64
 	maxText  = 2 << 10
 )
 
 // sane refuses what no load of these parameters prints.
-func (r *report) sane(v param.Values, kind string) error {
-	count, steps := v.Int("count"), v.Int("steps")
+func (r *report) sane(want *expect, kind string) error {
+	steps := len(want.steps)
 	switch {
 	case len(r.steps) == 0 || r.end == nil:
 		return errors.New("it has no step or no end: it is cut off")
@@ -89,23 +94,19 @@ func (r *report) sane(v param.Values, kind string) error {
 		return fmt.Errorf("it has %d steps, but there were to be %d", len(r.steps), steps)
 	case len(r.steps) < steps && !r.steps[len(r.steps)-1].Ended:
 		return fmt.Errorf("it has %d of %d steps and does not say why", len(r.steps), steps)
-	case r.end.Namespaces < 1 || r.end.Namespaces > v.Int("namespaces") || r.end.Removed > maxTime || !fine(maxSum, r.end.User, r.end.System, r.end.Memory):
+	case r.end.Namespaces < 1 || r.end.Namespaces > want.namespaces || r.end.Removed > maxTime || !fine(maxSum, r.end.User, r.end.System, r.end.Memory):
 		return fmt.Errorf("its end %+v is out of range", *r.end)
 	}
-	before := 0
 	for i := range r.steps {
 		s := &r.steps[i]
 		if err := s.sane(); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
-		if want := Target(count, steps, i+1); s.Number != i+1 || s.Objects != want || s.Made+s.Failed > want-before || s.Ended && i < len(r.steps)-1 {
-			return fmt.Errorf("step %d says that it is step %d, with %d and %d objects of %d; there were to be %d", i+1, s.Number, s.Made, s.Failed, s.Objects, want)
+		if w := want.steps[i]; s.Number != i+1 || s.Objects != w.Objects || s.Made+s.Failed > w.Requests || s.Ended && i < len(r.steps)-1 {
+			return fmt.Errorf("step %d says that it is step %d, with %d and %d requests of %d, and %d objects; there were to be %d", i+1, s.Number, s.Made, s.Failed, w.Requests, s.Objects, w.Objects)
 		}
 		if (s.Claims != nil) != (kind == Claim) {
 			return fmt.Errorf("step %d: it has claims: %t", i+1, s.Claims != nil)
-		}
-		if kind != Claim { // whose steps begin with none
-			before = s.Objects
 		}
 	}
 	return nil
@@ -146,13 +147,13 @@ func (s *Step) sane() error {
 func mutating(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }
 
 // samples makes samples of the lines.
-func (r *report) samples(rd *record.Reading, v param.Values, kind string) error {
+func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind string) error {
 	latency, starts := NewHistogram(), NewHistogram()
 	made, creating := 0, 0.0
 	for i := range r.steps {
 		s := &r.steps[i]
 		made, creating = made+s.Made, creating+s.Create
-		if err := s.samples(rd, v, kind, latency, starts); err != nil {
+		if err := s.samples(rd, &want.steps[i], v, kind, latency, starts); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
@@ -161,7 +162,7 @@ func (r *report) samples(rd *record.Reading, v param.Values, kind string) error 
 		return fmt.Errorf("no object was created: %s", r.steps[0].Why)
 	case creating <= 0 || latency.TotalCount() == 0:
 		return errors.New("objects were created in no time")
-	case HasPods(kind) && starts.TotalCount() == 0:
+	case want.pods && starts.TotalCount() == 0:
 		return errors.New("there are no starts of pods")
 	}
 	if kind == Claim {
@@ -175,7 +176,7 @@ func (r *report) samples(rd *record.Reading, v param.Values, kind string) error 
 	if err := output.Histogram(rd, "api_latency", latency); err != nil {
 		return err
 	}
-	if HasPods(kind) {
+	if want.pods {
 		rd.Value("pod_start_p50", record.Second, percentile(starts, 50))
 		rd.Value("pod_start_p99", record.Second, percentile(starts, 99))
 		if err := output.Histogram(rd, "pod_start", starts); err != nil {
@@ -183,7 +184,7 @@ func (r *report) samples(rd *record.Reading, v param.Values, kind string) error 
 		}
 	}
 	if last := &r.steps[len(r.steps)-1]; last.Ended {
-		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, v.Int("steps"), last.Objects, last.Why)
+		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, len(want.steps), last.Objects, last.Why)
 	}
 	if r.end.Removed < 0 {
 		rd.Warn("objects-left", "the namespaces were not gone in time after the load; the next trial may meet them")
@@ -201,7 +202,7 @@ func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 }
 
 // samples adds a step's figures. It merges the latencies of calls that change something, and the starts of pods.
-func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency, starts *hdrhistogram.Histogram) error {
+func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, kind string, latency, starts *hdrhistogram.Histogram) error {
 	step := strconv.Itoa(s.Number)
 	add := func(name string, u record.Unit, x float64, labels ...string) {
 		rd.Value(name, u, x, append([]string{record.LabelStep, step}, labels...)...)
@@ -212,37 +213,15 @@ func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency,
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
 	}
 	add("limited", record.Second, s.Limited)
-	own := NewHistogram()
-	for _, c := range s.Calls {
-		h, err := decode(c.Latency)
-		if err != nil {
-			return err
-		}
-		server, err := decode(c.Server)
-		if err != nil {
-			return err
-		}
-		if h.TotalCount() != c.Count || server.TotalCount() != c.Count {
-			return fmt.Errorf("%d calls have %d latencies and %d times of the server", c.Count, h.TotalCount(), server.TotalCount())
-		}
-		if mutating(c.Verb) {
-			own.Merge(h)
-		}
-		of := []string{"verb", c.Verb, "resource", c.Resource}
-		add("calls", record.Count, float64(c.Count), of...)
-		add("errors", record.Count, float64(c.Errors), of...)
-		add("throttled", record.Count, float64(c.Throttled), of...)
-		for _, q := range []float64{50, 90, 99, 100} {
-			name := "p" + strconv.Itoa(int(q))
-			add("latency_"+name, record.Second, percentile(h, q), of...)
-			add("server_"+name, record.Second, percentile(server, q), of...)
-		}
+	own, err := s.calls(add)
+	if err != nil {
+		return err
 	}
 	latency.Merge(own)
 	if own.TotalCount() > 0 {
 		add("api_latency_p99", record.Second, percentile(own, 99))
 	}
-	if HasPods(kind) {
+	if want.Pods {
 		if s.Start == nil {
 			return errors.New("it does not say how its pods started")
 		}
@@ -271,7 +250,7 @@ func (s *Step) samples(rd *record.Reading, v param.Values, kind string, latency,
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	}
 	if kind != Claim {
-		bound(record.StepBound, s.Bound(v.Float("rate"), v.Int("workers")))
+		bound(record.StepBound, s.Bound(want.Rate, v.Int("workers")))
 		return nil
 	}
 	bound(record.StepBound, s.BoundWay(v.Float("rate"), Workers(v.Int("workers"), v.Int("parallel"))))
@@ -291,4 +270,35 @@ func (x *Server) samples(add func(name string, u record.Unit, v float64, labels 
 	if x.Stores > 0 {
 		add("store_mean", record.Second, x.Store/x.Stores)
 	}
+}
+
+// calls adds the figures of a step's calls. It returns the latencies of those that change something.
+func (s *Step) calls(add func(name string, u record.Unit, x float64, labels ...string)) (*hdrhistogram.Histogram, error) {
+	own := NewHistogram()
+	for _, c := range s.Calls {
+		h, err := decode(c.Latency)
+		if err != nil {
+			return nil, err
+		}
+		server, err := decode(c.Server)
+		if err != nil {
+			return nil, err
+		}
+		if h.TotalCount() != c.Count || server.TotalCount() != c.Count {
+			return nil, fmt.Errorf("%d calls have %d latencies and %d times of the server", c.Count, h.TotalCount(), server.TotalCount())
+		}
+		if mutating(c.Verb) {
+			own.Merge(h)
+		}
+		of := []string{"verb", c.Verb, "resource", c.Resource}
+		add("calls", record.Count, float64(c.Count), of...)
+		add("errors", record.Count, float64(c.Errors), of...)
+		add("throttled", record.Count, float64(c.Throttled), of...)
+		for _, q := range []float64{50, 90, 99, 100} {
+			name := "p" + strconv.Itoa(int(q))
+			add("latency_"+name, record.Second, percentile(h, q), of...)
+			add("server_"+name, record.Second, percentile(server, q), of...)
+		}
+	}
+	return own, nil
 }

@@ -1,0 +1,475 @@
+package loadfile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/workload/objects/pace"
+)
+
+// tuning is how a tuning set paces one sort of object.
+type tuning struct {
+	step           int // objects, or uses of a template, in a step; 0: there are no steps
+	pause, timeout time.Duration
+	delay          time.Duration // between two
+}
+
+// loader reads cluster-loader's files. golang tells that of openshift/origin and of kubernetes/perf-tests from that of
+// openshift/svt.
+type loader struct {
+	*parser
+	golang  bool
+	tunings map[string]map[string]tuning // by set and sort
+	quotas  map[string]*yaml.Node
+	project *project
+}
+
+// project is the namespace under way.
+type project struct {
+	space  int
+	node   map[string]string // labels of the nodes that its pods run on
+	tuning map[string]tuning
+}
+
+// pythonLoader reads a file of cluster-loader.py.
+func (p *parser) pythonLoader(root *yaml.Node) {
+	if p.keys(root, "the file", "projects", "tuningsets", "quotas", "provider") {
+		(&loader{parser: p}).read(root)
+	}
+}
+
+// goLoader reads a file of the loader in Go.
+func (p *parser) goLoader(root *yaml.Node) {
+	body := get(root, "ClusterLoader")
+	if p.keys(root, "the file", "ClusterLoader", "provider") && p.keys(body, "ClusterLoader", "projects", "tuningsets", "quotas", "cleanup", "delete", "sync") {
+		l := &loader{parser: p, golang: true}
+		l.read(body)
+		if wait, timeout := l.sync(get(body, "sync")); wait {
+			l.waits(timeout)
+		}
+	}
+}
+
+// waits makes the last batch one that is waited for.
+func (l *loader) waits(timeout time.Duration) {
+	if n := len(l.plan.Batches); l.err == nil && n > 0 {
+		l.plan.Batches[n-1].Wait, l.plan.Batches[n-1].Timeout = true, timeout
+	}
+}
+
+func (l *loader) read(body *yaml.Node) {
+	l.tunings, l.quotas = map[string]map[string]tuning{}, map[string]*yaml.Node{}
+	for _, n := range l.list(get(body, "tuningsets"), "tuningsets") {
+		if !l.keys(n, "a tuning set", "name", "pods", "templates") {
+			return
+		}
+		l.tunings[text(n, "name")] = map[string]tuning{"pods": l.tuning(get(n, "pods")), "templates": l.tuning(get(n, "templates"))}
+	}
+	for _, n := range l.list(get(body, "quotas"), "quotas") {
+		if !l.keys(n, "a quota", "name", "file") {
+			return
+		}
+		l.quotas[text(n, "name")] = n
+	}
+	projects := l.list(get(body, "projects"), "projects")
+	for _, n := range projects {
+		l.projects(n)
+	}
+}
+
+// tuning reads the part of a tuning set for one sort of object. Some published files write rate_limit, others ratelimit.
+func (l *loader) tuning(n *yaml.Node) (t tuning) {
+	if n == nil || !l.keys(n, "a tuning set", "stepping", "rate_limit", "ratelimit") {
+		return t
+	}
+	if s := get(n, "stepping"); s != nil && l.keys(s, "stepping", "stepsize", "pause", "timeout") {
+		t.step = l.number(s, "stepsize", 0, MaxRequests)
+		t.pause = l.duration(get(s, "pause"), "pause", time.Second)
+		t.timeout = l.duration(get(s, "timeout"), "timeout", time.Second)
+	}
+	for _, key := range []string{"rate_limit", "ratelimit"} {
+		if r := get(n, key); r != nil && l.keys(r, key, "delay") {
+			t.delay = l.duration(get(r, "delay"), "delay", time.Millisecond)
+		}
+	}
+	return t
+}
+
+// projects reads an entry of the projects: so many namespaces with the same objects.
+func (l *loader) projects(n *yaml.Node) {
+	known := []string{"num", "basename", "ifexists", "tuning", "labels", "configmaps", "secrets", "templates", "pods"}
+	if !l.golang {
+		known = []string{"num", "basename", "ifexists", "tuning", "nodeselector", "quota", "templates", "services", "users", "pods", "rcs"}
+	}
+	if !l.keys(n, "a project", known...) {
+		return
+	}
+	p := &project{}
+	if name := text(n, "tuning"); name != "" {
+		var ok bool
+		if p.tuning, ok = l.tunings[name]; !ok {
+			l.fail(get(n, "tuning"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.tunings)), ", "), "there is no tuning set %q", name)
+		}
+	}
+	if s := text(n, "nodeselector"); s != "" {
+		key, v, ok := strings.Cut(s, "=")
+		if !ok {
+			l.fail(get(n, "nodeselector"), "write LABEL=VALUE", "%q is not a label", s)
+		}
+		p.node = map[string]string{key: v}
+	}
+	count := l.number(n, "num", 0, maxSpaces)
+	l.project = p
+	for i := range count {
+		if p.space = l.namespace(n, i, count); l.err != nil {
+			return
+		}
+		if l.fill(n); l.err != nil {
+			return
+		}
+	}
+}
+
+// namespace is the i-th of a project's. Nothing of the cluster's has its name, so ifexists is about those of this file.
+func (l *loader) namespace(n *yaml.Node, i, count int) int {
+	base, exists := text(n, "basename"), text(n, "ifexists")
+	name := base + strconv.Itoa(i)
+	switch exists {
+	case "", "default", "delete":
+	case "reuse":
+		if l.golang {
+			break
+		}
+		if name = base; count > 1 { // as cluster-loader.py names it
+			l.fail(get(n, "num"), "write num: 1", "with ifexists: reuse all %d projects are the same, and their objects have the same names", count)
+		}
+	default:
+		l.fail(get(n, "ifexists"), "write reuse, delete or default", "ifexists: %q is not possible", exists)
+	}
+	if old, ok := l.spaces[name]; ok && exists != "reuse" {
+		l.fail(n, "write another basename, or ifexists: reuse", "line %d makes the project %s too", l.plan.Spaces[old].line, name)
+		return 0
+	}
+	space := l.space(n, name)
+	if l.err == nil {
+		l.plan.Spaces[space].Labels = l.texts(get(n, "labels"), "labels")
+	}
+	return space
+}
+
+// fill makes the objects of a project, in the order in which the loader makes them.
+func (l *loader) fill(n *yaml.Node) {
+	if users := get(n, "users"); users != nil {
+		l.fail(users, "remove them", "users: plain Kubernetes has no objects for users")
+	}
+	l.filesOf(get(n, "configmaps"), "ConfigMap")
+	l.filesOf(get(n, "secrets"), "Secret")
+	if name := text(n, "quota"); name != "" {
+		q := l.quotas[name]
+		if q == nil {
+			l.fail(get(n, "quota"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.quotas)), ", "), "there is no quota %q", name)
+			return
+		}
+		l.plain(q, "quota", 1, tuning{}, func(o *yaml.Node, _ int) { set(o, name, "metadata", "name") })
+	}
+	for _, t := range l.list(get(n, "templates"), "templates") {
+		l.templates(t)
+	}
+	for _, s := range l.list(get(n, "services"), "services") {
+		if l.keys(s, "a service", "num", "file", "basename") {
+			l.plain(s, "service", l.number(s, "num", 0, MaxRequests), tuning{}, named1(text(s, "basename")))
+		}
+	}
+	l.pods(n)
+	for _, r := range l.list(get(n, "rcs"), "rcs") {
+		l.controllers(r)
+	}
+}
+
+// named1 names the i-th object after a base.
+func named1(base string) func(o *yaml.Node, i int) {
+	return func(o *yaml.Node, i int) { set(o, base+strconv.Itoa(i), "metadata", "name") }
+}
+
+// templates makes the objects of a template so many times.
+func (l *loader) templates(n *yaml.Node) {
+	if !l.keys(n, "a template", "num", "file", "parameters", "sync", "basename") || get(n, "file") == nil {
+		if l.err == nil {
+			l.fail(n, "write file: FILE", "the template has no file")
+		}
+		return
+	}
+	values := map[string]*yaml.Node{}
+	lists := []*yaml.Node{get(n, "parameters")}
+	if lists[0] != nil && lists[0].Kind == yaml.SequenceNode {
+		lists = lists[0].Content
+	}
+	for _, m := range lists {
+		for name := range l.texts(m, "parameters") {
+			v := get(m, name)
+			if l.golang {
+				name = strings.ToUpper(name)
+			}
+			if name == identifier {
+				l.fail(v, "remove it", "the loader itself gives each use of a template its number as %s", identifier)
+			}
+			values[name] = v
+		}
+	}
+	t := l.template(get(n, "file"), values)
+	if t == nil {
+		return
+	}
+	count := l.number(n, "num", 0, MaxRequests)
+	space, node := l.project.space, l.project.node
+	make1 := func(i int) (*Request, error) {
+		o, err := t.at(i/len(t.objects), i%len(t.objects))
+		if err != nil {
+			return nil, err
+		}
+		return placed(t.file, o, space, node)
+	}
+	if l.distinct(n, count, len(t.objects), make1) {
+		l.batches(n, count, len(t.objects), l.project.tuning["templates"], make1)
+	}
+	if wait, timeout := l.sync(get(n, "sync")); wait {
+		l.waits(timeout)
+	}
+}
+
+// distinct refuses objects that all have the same name.
+func (l *loader) distinct(n *yaml.Node, count, each int, make1 func(int) (*Request, error)) bool {
+	for k := range each {
+		if count < 2 || l.err != nil {
+			break
+		}
+		a, err := make1(k)
+		if err == nil {
+			var b *Request
+			if b, err = make1(k + each); err == nil && a.Name == b.Name {
+				l.fail(get(n, "num"), "write ${IDENTIFIER} into its name, or num: 1", "all %d objects %s %s have the same name", count, a.Kind.Name, a.Name)
+			}
+		}
+		if err != nil {
+			l.err = err
+		}
+	}
+	return l.err == nil
+}
+
+// placed is an object in a namespace, its pods on nodes with these labels.
+func placed(file string, o *yaml.Node, space int, node map[string]string) (*Request, error) {
+	if k := kindOf(text(o, "kind")); k != nil && k.Pod != nil && get(o, k.Pod...) != nil {
+		for key, v := range node {
+			set(get(o, k.Pod...), v, "nodeSelector", key)
+		}
+	}
+	r, err := object(file, o)
+	if err == nil {
+		r.Space = space
+	}
+	return r, err
+}
+
+// batches makes batches of count uses, with each so many objects, as a tuning set says.
+func (l *loader) batches(n *yaml.Node, count, each int, t tuning, make1 func(int) (*Request, error)) {
+	step := t.step
+	if step == 0 {
+		step = max(1, count)
+	}
+	for from := 0; from < count && l.err == nil; from += step {
+		b := Batch{Verb: Create, Count: min(step, count-from) * each, Group: each, At: func(i int) (*Request, error) { return make1(from*each + i) }}
+		if t.delay > 0 {
+			b.Pace = pace.Pace{How: pace.Even, PerSecond: 1 / t.delay.Seconds()}
+		}
+		if t.step > 0 && from+step <= count {
+			b.Wait, b.Pause, b.Timeout = true, t.pause, t.timeout
+		}
+		l.add(n, b)
+	}
+}
+
+// plain makes so many objects of a file's one, each changed.
+func (l *loader) plain(n *yaml.Node, sort string, count int, t tuning, change func(o *yaml.Node, i int)) {
+	file := get(n, "file")
+	if file == nil {
+		l.fail(n, "write file: FILE", "the %s has no file", sort)
+		return
+	}
+	name := *file
+	if name.Value == usual {
+		name.Value = usualFile(sort)
+	}
+	root := l.file(&name)
+	if root == nil {
+		return
+	}
+	space, node := l.project.space, l.project.node
+	l.batches(n, count, 1, t, func(i int) (*Request, error) {
+		o := clone(root)
+		set(o, "", "metadata", "namespace")
+		change(o, i)
+		return placed(name.Value, o, space, node)
+	})
+}
+
+// usual is the word for the loader's own templates.
+const usual = "default"
+
+func usualFile(sort string) string { return "content/" + sort + "-default.json" }
+
+// clone copies a node.
+func clone(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Content = make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		out.Content[i] = clone(c)
+	}
+	return &out
+}
+
+// pods makes the pods of a project: in Python so many percent of a total.
+func (l *loader) pods(n *yaml.Node) {
+	list := l.list(get(n, "pods"), "pods")
+	if len(list) == 0 {
+		return
+	}
+	total := -1
+	if !l.golang {
+		if get(list[0], "total") == nil || get(list[0], "num") != nil {
+			l.fail(list[0], "write - total: NUMBER first", "the pods have no total, of which each num is a percentage")
+			return
+		}
+		total = l.number(list[0], "total", 0, MaxRequests)
+		list = list[1:]
+	}
+	for _, e := range list {
+		if !l.keys(e, "pods", "num", "image", "basename", "file", "storage", "total", "sync", "parameters") {
+			return
+		}
+		l.storage(get(e, "storage"))
+		if v := get(e, "parameters"); v != nil {
+			l.fail(v, "write them into the file of the pod", "parameters of pods are not read: they set environment from a ConfigMap")
+		}
+		base := text(e, "basename")
+		if !l.golang {
+			l.plain(e, "pod", min(MaxRequests+1, l.number(e, "num", 0, 10_000)*total/100), l.project.tuning["pods"], named1(base))
+			continue
+		}
+		l.plain(e, "pod", l.number(e, "num", 0, MaxRequests), l.project.tuning["pods"], func(o *yaml.Node, i int) {
+			remove(o, "metadata") // the loader takes the specification alone
+			set(o, fmt.Sprintf("%s-pod-%d", base, i), "metadata", "name")
+			set(o, "test", "metadata", "labels", "purpose")
+		})
+		if wait, timeout := l.sync(get(e, "sync")); wait {
+			l.waits(timeout)
+		}
+	}
+	if !l.golang {
+		l.waits(l.project.tuning["pods"].timeout)
+	}
+}
+
+// storage refuses volumes that the loader would make outside of Kubernetes.
+func (l *loader) storage(n *yaml.Node) {
+	for _, s := range l.list(n, "storage") {
+		if t := strings.ToLower(text(s, "type")); t != "none" && t != "n" {
+			l.fail(s, "write type: none; volumes of pods are a claim in a template", "storage of the type %q is made outside of Kubernetes", t)
+		}
+	}
+}
+
+// controllers makes replication controllers.
+func (l *loader) controllers(n *yaml.Node) {
+	if !l.keys(n, "a replication controller", "num", "replicas", "file", "basename", "image") {
+		return
+	}
+	replicas, image, base := l.number(n, "replicas", 1, maxPods), text(n, "image"), text(n, "basename")
+	l.plain(n, "rc", l.number(n, "num", 0, MaxRequests), tuning{}, func(o *yaml.Node, i int) {
+		name := base + strconv.Itoa(i)
+		set(o, name, "metadata", "name")
+		set(o, strconv.Itoa(replicas), "spec", "replicas")
+		count := get(o, "spec", "replicas")
+		count.Tag, count.Style = "!!int", 0
+		set(o, name, "spec", "selector", "name")
+		set(o, name, "spec", "template", "metadata", "labels", "name")
+		if c := get(o, "spec", "template", "spec", "containers"); image != "" && c != nil && len(c.Content) > 0 && c.Content[0].Kind == yaml.MappingNode {
+			set(c.Content[0], image, "image")
+		}
+	})
+}
+
+// sync reads whether pods are waited for.
+func (l *loader) sync(n *yaml.Node) (wait bool, timeout time.Duration) {
+	if n == nil || !l.keys(n, "sync", "server", "running", "succeeded", "selectors", "timeout") {
+		return false, 0
+	}
+	if l.truth(get(n, "server"), "enabled", false) {
+		l.fail(get(n, "server"), "remove it", "sync: server starts a web server that pods ask; there is none")
+	}
+	if l.truth(n, "succeeded", false) {
+		l.fail(get(n, "succeeded"), "write running: true", "the load waits until pods run, not until they end")
+	}
+	if s := get(n, "selectors"); s != nil {
+		l.note(s, "remove it", "selectors have no effect: the load waits for all pods that it has created")
+	}
+	return l.truth(n, "running", false), l.duration(get(n, "timeout"), "timeout", time.Second)
+}
+
+// filesOf makes a ConfigMap or a Secret of each file.
+func (l *loader) filesOf(n *yaml.Node, kind string) {
+	all := l.texts(n, strings.ToLower(kind)+"s")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		at1, file := get(n, name), all[name]
+		data, ok := l.files[file]
+		if !ok {
+			l.missing(at1)
+			return
+		}
+		o := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at1.Line, Column: at1.Column}
+		set(o, "v1", "apiVersion")
+		set(o, kind, "kind")
+		set(o, name, "metadata", "name")
+		set(o, data, map[string]string{"ConfigMap": "data", "Secret": "stringData"}[kind], name)
+		space := l.project.space
+		l.add(at1, Batch{Verb: Create, Count: 1, At: func(int) (*Request, error) { return placed("", clone(o), space, nil) }})
+	}
+}
+
+// file reads the one object of a file that the configuration names.
+func (p *parser) file(name *yaml.Node) *yaml.Node {
+	if p.err != nil {
+		return nil
+	}
+	if n := p.roots[name.Value]; n != nil {
+		return n
+	}
+	src, ok := p.files[name.Value]
+	if !ok {
+		p.missing(name)
+		return nil
+	}
+	docs, err := documents(name.Value, src, nil)
+	if err == nil && len(docs) != 1 {
+		err = at(name.Value, &yaml.Node{}, "write one", "the file has %d objects", len(docs))
+	}
+	if err == nil && docs[0].Kind != yaml.MappingNode {
+		err = at(name.Value, docs[0], "write KEY: VALUE", "the file is no mapping")
+	}
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	p.roots[name.Value] = docs[0]
+	return docs[0]
+}
+
+func (p *parser) missing(name *yaml.Node) {
+	p.fail(name, "put it beside this file, into the folder content there, or likewise into one of the two folders above", "there is no file %s", name.Value)
+}

@@ -1,0 +1,158 @@
+package loadfile
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Objects are small, and there are many of them.
+const (
+	maxObject = 64 << 10 // bytes of one, as text
+	maxPods   = 5000     // of one object
+)
+
+var nameRE = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+
+// object reads an object that a template makes, and refuses what a load must not create.
+func object(file string, n *yaml.Node) (*Request, error) {
+	version, kind := get(n, "apiVersion"), get(n, "kind")
+	switch {
+	case n.Kind != yaml.MappingNode || kind == nil || kind.Kind != yaml.ScalarNode:
+		return nil, at(file, n, "write apiVersion, kind, metadata and spec", "this is not an object of Kubernetes")
+	case version == nil || version.Kind != yaml.ScalarNode:
+		return nil, at(file, n, "write the version of its API, such as apiVersion: v1", "the %s has no apiVersion", kind.Value)
+	}
+	k := kindOf(kind.Value)
+	if k == nil {
+		return nil, at(file, kind, "remove it; docs/workloads/objects-files.md has the kinds that the load creates", "%s %s", kind.Value, notKind(version.Value, kind.Value))
+	}
+	if version.Value != k.APIVersion() {
+		return nil, at(file, version, "write "+k.APIVersion(), "the API %s has no %s, or not any more", version.Value, k.Name)
+	}
+	r := &Request{Kind: k}
+	if err := r.meta(file, n); err != nil {
+		return nil, err
+	}
+	if err := r.pods(file, n); err != nil {
+		return nil, err
+	}
+	if k.Name == "Service" {
+		if ips := get(n, "spec", "externalIPs"); ips != nil && len(ips.Content) > 0 {
+			return nil, at(file, ips, "remove it", "external addresses take traffic of others")
+		}
+	}
+	fields, err := value(file, n)
+	if err != nil {
+		return nil, err
+	}
+	r.Fields, _ = fields.(map[string]any) // n is a mapping
+	return r, nil
+}
+
+// meta reads the name.
+func (r *Request) meta(file string, n *yaml.Node) error {
+	meta, name := get(n, "metadata"), get(n, "metadata", "name")
+	switch {
+	case name == nil || name.Kind != yaml.ScalarNode:
+		if meta == nil {
+			meta = n
+		}
+		return at(file, meta, "write metadata: and below it name: NAME", "the %s has no name", r.Kind.Name)
+	case len(name.Value) > 253 || !nameRE.MatchString(name.Value):
+		return at(file, name, "write small letters, digits, - and .", "%q is not the name of an object", name.Value)
+	}
+	r.Name = name.Value
+	for _, key := range []string{"finalizers", "ownerReferences"} {
+		if v := get(meta, key); v != nil && len(v.Content) > 0 {
+			return at(file, v, "remove it", "with %s the object would not go with its namespace", key)
+		}
+	}
+	if v := get(meta, "namespace"); v != nil && v.Value != "" {
+		return at(file, v, "remove it", "the load creates objects only in namespaces of its own")
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		if v := get(meta, key); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
+			return at(file, v, "write KEY: VALUE", "%s are no mapping", key)
+		}
+	}
+	return nil
+}
+
+// pods counts the pods of an object, and refuses privileged ones.
+func (r *Request) pods(file string, n *yaml.Node) error {
+	if r.Kind.Pod == nil {
+		return nil
+	}
+	spec := get(n, r.Kind.Pod...)
+	if c := get(spec, "containers"); c == nil || c.Kind != yaml.SequenceNode || len(c.Content) == 0 {
+		return at(file, n, "write "+strings.Join(r.Kind.Pod, ".")+".containers", "the %s has no container", r.Kind.Name)
+	}
+	if what, where := privileged(spec); where != nil {
+		return at(file, where, "remove it", "%s: pods of the load have no access to their node", what)
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		if v := get(n, append(slices.Clone(r.Kind.Pod[:len(r.Kind.Pod)-1]), "metadata", key)...); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
+			return at(file, v, "write KEY: VALUE", "%s of the pods are no mapping", key)
+		}
+	}
+	r.Pods = 1
+	if r.Kind.Replicas == "" {
+		return nil
+	}
+	if v := get(n, strings.Split(r.Kind.Replicas, ".")...); v != nil && v.Tag != "!!null" {
+		count, err := strconv.Atoi(v.Value)
+		if v.Kind != yaml.ScalarNode || err != nil || count < 0 || count > maxPods {
+			return at(file, v, "write a whole number up to "+strconv.Itoa(maxPods), "%s: %q is not possible", r.Kind.Replicas, v.Value)
+		}
+		r.Pods = count
+	}
+	return nil
+}
+
+// privileged finds what gives a pod access to its node.
+func privileged(n *yaml.Node) (what string, where *yaml.Node) {
+	if n == nil {
+		return "", nil
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			key := n.Content[i-1]
+			switch {
+			case slices.Contains([]string{"hostNetwork", "hostPID", "hostIPC", "privileged"}, key.Value) && c.Value != "false" && c.Tag != "!!null",
+				key.Value == "hostPath", key.Value == "nodeName" && c.Value != "",
+				key.Value == "hostPort" && c.Value != "0",
+				key.Value == "add" && c.Kind == yaml.SequenceNode && len(c.Content) > 0:
+				return key.Value, key
+			}
+		}
+		if what, where := privileged(c); where != nil {
+			return what, where
+		}
+	}
+	return "", nil
+}
+
+// value is a node as JSON has it.
+func value(file string, n *yaml.Node) (any, error) {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		what, _ := unplaced(err)
+		return nil, at(file, n, "", "this is not YAML: %s", what)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, at(file, n, "write keys that are words", "this has no form in JSON: %v", err)
+	}
+	if len(b) > maxObject {
+		return nil, at(file, n, "make it smaller", "the object has %d bytes, more than %d", len(b), maxObject)
+	}
+	return v, nil
+}

@@ -1,0 +1,250 @@
+package loadfile
+
+import (
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tare/param"
+)
+
+// documents reads YAML, or JSON, of a file. marks are the lines of the file that its lines come from; nil: they are the same.
+func documents(file, text string, marks []int) ([]*yaml.Node, error) {
+	if t := strings.TrimSpace(text); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[") {
+		text = strings.ReplaceAll(text, "\t", " ") // JSON may be indented with tabs, and has none in texts
+	}
+	place := func(line int) int {
+		if line >= 1 && line <= len(marks) {
+			return marks[line-1]
+		}
+		return max(1, line)
+	}
+	var out []*yaml.Node
+	d := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var n yaml.Node
+		err := d.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			what, line := unplaced(err)
+			return nil, &param.FileError{Param: Param, File: file, Line: place(line), Column: 1, What: "this is not YAML: " + what, Instead: "see the line and the one before"}
+		}
+		if len(n.Content) == 0 {
+			continue
+		}
+		if err := tidy(file, n.Content[0], place, 0); err != nil {
+			return nil, err
+		}
+		if n.Content[0].Tag != "!!null" {
+			out = append(out, n.Content[0])
+		}
+		if len(out) > maxKinds {
+			return nil, at(file, n.Content[0], "make several files of it", "the file has more than %d documents", maxKinds)
+		}
+	}
+}
+
+var lineRE = regexp.MustCompile(`line (\d+): `)
+
+// unplaced takes the line out of an error of the YAML package.
+func unplaced(err error) (what string, line int) {
+	what = strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := lineRE.FindStringSubmatch(what); m != nil {
+		line, _ = strconv.Atoi(m[1]) // digits; 0 if too many
+		what = strings.Replace(what, m[0], "", 1)
+	}
+	return what, line
+}
+
+const maxDepth = 64
+
+// tidy refuses what a file does not need, and puts lines right.
+func tidy(file string, n *yaml.Node, place func(int) int, depth int) error {
+	n.Line = place(n.Line)
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return at(file, n, "write it out", "anchors and aliases are not read")
+	case depth > maxDepth:
+		return at(file, n, "", "this is nested too deeply")
+	}
+	for i, c := range n.Content {
+		if err := tidy(file, c, place, depth+1); err != nil {
+			return err
+		}
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
+			continue
+		}
+		if c.Kind != yaml.ScalarNode {
+			return at(file, c, "write a word", "a key is no word")
+		}
+		for j := 0; j < i; j += 2 {
+			if n.Content[j].Value == c.Value {
+				return at(file, c, "remove one", "the key %q stands here twice", c.Value)
+			}
+		}
+	}
+	return nil
+}
+
+// document reads the file itself, which may be a template.
+func (p *parser) document(text string, vars map[string]string) *yaml.Node {
+	var marks []int
+	if strings.Contains(text, "{{") {
+		text, marks, p.err = p.renderConfig(text, vars)
+		if p.err != nil {
+			return nil
+		}
+	}
+	docs, err := documents("", text, marks)
+	switch {
+	case err != nil:
+		p.err = err
+	case len(docs) != 1:
+		p.fail(&yaml.Node{}, "write one", "the file has %d documents", len(docs))
+	default:
+		return docs[0]
+	}
+	return nil
+}
+
+// get is the value of a key; nil if there is none.
+func get(n *yaml.Node, path ...string) *yaml.Node {
+	for _, key := range path {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return nil
+		}
+		var found *yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				found = n.Content[i+1]
+			}
+		}
+		n = found
+	}
+	return n
+}
+
+// text is the value of a key, "" if there is none.
+func text(n *yaml.Node, path ...string) string {
+	if v := get(n, path...); v != nil && v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
+		return v.Value
+	}
+	return ""
+}
+
+// keys refuses keys of a mapping that are not known. It returns whether it is a mapping.
+func (p *parser) keys(n *yaml.Node, where string, known ...string) bool {
+	if p.err != nil || n == nil {
+		return false
+	}
+	if n.Kind != yaml.MappingNode {
+		p.fail(n, "write KEY: VALUE", "%s is no mapping", where)
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if k := n.Content[i]; !slices.Contains(known, k.Value) {
+			p.fail(k, param.Suggest(k.Value, known), "%s has no key %q", where, k.Value)
+			return false
+		}
+	}
+	return true
+}
+
+// list is a sequence's elements; none if it is not there.
+func (p *parser) list(n *yaml.Node, where string) []*yaml.Node {
+	switch {
+	case p.err != nil || n == nil || n.Tag == "!!null":
+		return nil
+	case n.Kind != yaml.SequenceNode:
+		p.fail(n, "write a list: - and an element on each line", "%s is no list", where)
+		return nil
+	}
+	return n.Content
+}
+
+// texts is a mapping of words to words.
+func (p *parser) texts(n *yaml.Node, where string) map[string]string {
+	if p.err != nil || n == nil || n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		p.fail(n, "write KEY: VALUE", "%s is no mapping", where)
+		return nil
+	}
+	out := map[string]string{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i+1].Kind != yaml.ScalarNode {
+			p.fail(n.Content[i+1], "write a word", "%s of %s is no word", n.Content[i].Value, where)
+		}
+		out[n.Content[i].Value] = n.Content[i+1].Value
+	}
+	return out
+}
+
+// number is a whole number from 0 to most.
+func (p *parser) number(n *yaml.Node, key string, usual, most int) int {
+	v := get(n, key)
+	if p.err != nil || v == nil {
+		return usual
+	}
+	x, err := strconv.Atoi(v.Value)
+	if v.Kind != yaml.ScalarNode || err != nil || x < 0 || x > most {
+		p.fail(v, "write a whole number from 0 to "+strconv.Itoa(most), "%s: %q is not possible", key, v.Value)
+		return usual
+	}
+	return x
+}
+
+// truth is a truth value.
+func (p *parser) truth(n *yaml.Node, key string, usual bool) bool {
+	v := get(n, key)
+	if p.err != nil || v == nil {
+		return usual
+	}
+	var b bool
+	if err := v.Decode(&b); err != nil {
+		p.fail(v, "write true or false", "%s: %q is not a truth value", key, v.Value)
+	}
+	return b
+}
+
+// maxTime bounds a pause or a delay.
+const maxTime = time.Hour
+
+// duration is a time: a number and a unit ("250 ms", "5 s", "1 min", "1 hr"), one of Go ("1m30s"), or a whole number of units.
+func (p *parser) duration(v *yaml.Node, key string, unit time.Duration) time.Duration {
+	if p.err != nil || v == nil {
+		return 0
+	}
+	d, ok := parseTime(v.Value, unit)
+	if v.Kind != yaml.ScalarNode || !ok || d < 0 || d > maxTime {
+		p.fail(v, `write a time up to an hour, such as 250 ms, 5 s, 1 min or 1m30s`, "%s: %q is not possible", key, v.Value)
+		return 0
+	}
+	return d
+}
+
+func parseTime(text string, unit time.Duration) (time.Duration, bool) {
+	words := strings.Fields(text)
+	switch len(words) {
+	case 1:
+		if d, err := time.ParseDuration(words[0]); err == nil && words[0] != "0" {
+			return d, true
+		}
+	case 2:
+		unit = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "hr": time.Hour}[words[1]]
+	}
+	if len(words) == 0 || unit == 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(words[0])
+	return time.Duration(n) * unit, err == nil && n >= 0 && n <= int(maxTime/unit)
+}
