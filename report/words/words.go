@@ -206,13 +206,12 @@ func Headline(r *analyse.Result) Sentence {
 			}
 		}
 	}
-	of := ""
-	if further {
-		of = " in the first response of each workload"
-	}
-	text := fmt.Sprintf("Of %s with %s%s: %s.", Count(total, "comparison"), r.Baseline, of, List(parts))
+	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), r.Baseline, List(parts))
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
+	}
+	if further {
+		text += " These are first responses; the full table has the others."
 	}
 	if d := r.Discoveries; d != nil && d.Hold < d.Called {
 		text += " " + survivors(d) + "."
