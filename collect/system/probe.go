@@ -143,6 +143,11 @@ func (p *probe) take(dst []record.Sample) ([]record.Sample, error) {
 		if kib, ok := held.Value(b, "MemAvailable"); ok {
 			dst = append(dst, record.Sample{Name: availableName, Unit: record.Byte, Kind: record.Gauge, Value: float64(kib) * 1024})
 		}
+		active, ok := held.Value(b, "Active(file)")
+		inactive, also := held.Value(b, "Inactive(file)")
+		if ok && also {
+			dst = append(dst, record.Sample{Name: cacheName, Unit: record.Byte, Kind: record.Gauge, Value: float64(active+inactive) * 1024})
+		}
 	}
 	for i := range p.pressure {
 		f := &p.pressure[i]

@@ -38,6 +38,7 @@ func TestFigures(t *testing.T) {
 		"system_context_switches{}": 658675, "system_forks{}": 9449, "system_running{}": 1, "system_blocked{}": 1,
 		"system_softirqs{kind=net_tx}": 6, "system_softirqs{kind=net_rx}": 24909, "system_softirqs{kind=block}": 66210,
 		"system_memory_available{}":                 24290032 * 1024,
+		"system_page_cache{}":                       (983328 + 891512) * 1024,
 		"system_pressure{resource=cpu,who=some}":    50.688740,
 		"system_pressure{resource=cpu,who=full}":    0,
 		"system_pressure{resource=io,who=some}":     4.022194,
