@@ -54,6 +54,7 @@ func LoadRules() []Rule {
 		whole(rule("see when volumes are attached and detached", "storage.k8s.io", []string{"volumeattachments"}, "list", "watch")),
 		whole(rule("find the storage class of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
 		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
+		whole(rule("check that the node whose memory is read is the one that the load runs on", "", []string{"nodes"}, "get")),
 	}
 	for _, group := range slices.Sorted(maps.Keys(kinds)) {
 		if group != "" {

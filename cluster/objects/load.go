@@ -25,6 +25,7 @@ type load struct {
 	id   string // of the load: its objects bear it
 	todo *script
 	pods *pods // nil: the objects have none
+	node *node // nil: it is not read
 	// volumes are those of claims; nil: there are none.
 	volumes *volumes
 	print   func(objects.Line) error
@@ -116,7 +117,11 @@ func (l *load) run(ctx context.Context) (err error) {
 			return fmt.Errorf("cannot follow the claims and their volumes: %w", err)
 		}
 	}
+	if l.node != nil {
+		go l.node.watch(watching)
+	}
 	l.begun = time.Now()
+	var first, last objects.Reading // of the node
 	for i := range l.todo.steps {
 		step := l.step
 		if run := l.todo.steps[i].run; run != nil {
@@ -129,6 +134,11 @@ func (l *load) run(ctx context.Context) (err error) {
 		if err := l.print(objects.Line{Step: s}); err != nil {
 			return err
 		}
+		if n := len(s.Node); n > 0 {
+			if last = s.Node[n-1]; i == 0 {
+				first = s.Node[0]
+			}
+		}
 		if s.Ended {
 			break
 		}
@@ -140,6 +150,9 @@ func (l *load) run(ctx context.Context) (err error) {
 	e := &objects.End{Namespaces: len(l.spaces), User: user.Seconds(), System: system.Seconds(), Memory: peak()}
 	if e.Removed, err = l.remove(ctx); err != nil {
 		return err
+	}
+	if stop(); l.node != nil {
+		l.node.emptied(ctx, first, last)
 	}
 	return l.print(objects.Line{End: e})
 }
@@ -184,6 +197,13 @@ func (l *load) prepare(ctx context.Context) error {
 func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 	todo := &l.todo.steps[number-1]
 	s := &objects.Step{Number: number, Objects: todo.objects, Begin: time.Since(l.begun).Seconds()}
+	if l.node != nil && number == 1 {
+		readings, err := l.node.plateau()
+		if err != nil {
+			return nil, err
+		}
+		s.Node = readings[len(readings)-1:]
+	}
 	before := l.api.metrics(ctx)
 	var sent time.Time
 	for i := range todo.batches {
@@ -218,9 +238,24 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 	}
 	var limited time.Duration
 	var err error
-	s.Calls, limited, err = l.api.take()
+	if s.Calls, limited, err = l.api.take(); err != nil {
+		return nil, err
+	}
 	s.Limited = limited.Seconds()
-	return s, err
+	return s, l.plateau(ctx, s)
+}
+
+// plateau holds what a step has reached for a moment, and reads the node.
+func (l *load) plateau(ctx context.Context, s *objects.Step) error {
+	if !sleepUntil(ctx, time.Now().Add(l.pause)) {
+		return context.Cause(ctx)
+	}
+	if l.node == nil {
+		return nil
+	}
+	readings, err := l.node.plateau()
+	s.Node = append(s.Node, readings...)
+	return err
 }
 
 // send sends the requests of a batch. It returns when it was done.

@@ -12,6 +12,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ type options struct {
 	nodes      string
 	class      string
 	qps        float64
+	pause      time.Duration
 	timeout    time.Duration
 	// Of claims.
 	parallel int
@@ -53,6 +55,7 @@ type options struct {
 
 	study, image string
 	owner, space string
+	node         string // that the load runs on
 }
 
 // Main is the program. It returns the exit code: 0, 1 for a failed run, 2 for wrong arguments.
@@ -63,7 +66,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o := options{study: os.Getenv(pod.EnvStudy), image: os.Getenv(pod.EnvImage), owner: os.Getenv(pod.EnvNamespace), space: os.Getenv(pod.EnvSpace)}
+	o := options{study: os.Getenv(pod.EnvStudy), image: os.Getenv(pod.EnvImage), owner: os.Getenv(pod.EnvNamespace), space: os.Getenv(pod.EnvSpace), node: os.Getenv(pod.EnvNode)}
+	begun := time.Now()
 	fs := flag.NewFlagSet("tare internal objects", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret, service or claim")
@@ -73,9 +77,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringVar(&o.rate, "rate", "0", "objects a second; 0: a closed loop")
 	fs.IntVar(&o.workers, "workers", 8, "requests at once")
 	fs.Float64Var(&o.churn, "churn", 0, "percent that is deleted and created again")
-	fs.StringVar(&o.nodes, "nodes", objects.Untainted, "untainted, simulated or any")
+	fs.StringVar(&o.nodes, "nodes", objects.Untainted, "untainted, simulated, any or own")
 	fs.StringVar(&o.class, "class", "", "RuntimeClass of pods")
 	fs.Float64Var(&o.qps, "qps", 0, "requests a second, at most; 0: no limit")
+	fs.DurationVar(&o.pause, "pause", 0, "after each step")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a step")
 	fs.IntVar(&o.parallel, "parallel", 0, "claims on their way at once; 0: all of a step")
 	fs.StringVar(&o.consumer, "consumer", objects.ConsumerPod, "of claims: pod or none")
@@ -89,8 +94,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
-	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.parallel < 0 || o.timeout <= 0 {
-		return fmt.Errorf("%w: --count, --steps, --namespaces, --workers and --timeout must be over 0, and no more --steps than --count", inside.ErrUsage)
+	if o.count < 1 || o.steps < 1 || o.steps > o.count || o.namespaces < 1 || o.workers < 1 || o.parallel < 0 || o.timeout <= 0 || o.pause < 0 {
+		return fmt.Errorf("%w: --count, --steps, --namespaces, --workers and --timeout must be over 0, --pause not below 0, and no more --steps than --count", inside.ErrUsage)
 	}
 	if o.study == "" || o.image == "" {
 		return fmt.Errorf("%w: %s or %s is not set: tare sets them in the pod of a study", inside.ErrUsage, pod.EnvStudy, pod.EnvImage)
@@ -113,5 +118,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return l.run(ctx)
+	if o.nodes != objects.Own {
+		return l.run(ctx)
+	}
+	if l.node, err = openNode(ctx, api, o.node, begun); err != nil {
+		return err
+	}
+	return errors.Join(l.run(ctx), l.node.close())
 }

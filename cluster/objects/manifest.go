@@ -76,7 +76,12 @@ func podSpec(o *options) fields {
 	if o.class != "" {
 		spec["runtimeClassName"] = o.class
 	}
-	if o.nodes != objects.Untainted {
+	switch o.nodes {
+	case objects.Own:
+		spec["affinity"] = fields{"nodeAffinity": fields{"requiredDuringSchedulingIgnoredDuringExecution": fields{"nodeSelectorTerms": []fields{{
+			"matchFields": []fields{{"key": "metadata.name", "operator": "In", "values": []string{o.node}}},
+		}}}}}
+	case objects.Simulated, objects.Any:
 		spec["tolerations"] = []fields{{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}}
 	}
 	if o.nodes == objects.Simulated {

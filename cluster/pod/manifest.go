@@ -45,6 +45,7 @@ const (
 	EnvImage     = "TARE_IMAGE"         // of tare
 	EnvSpace     = "TARE_NAMESPACE"     // the study's namespace
 	EnvNamespace = "TARE_NAMESPACE_UID" // its UID: what such a role makes belongs to it, and goes with it
+	EnvNode      = "TARE_NODE"          // that it runs on
 )
 
 // LoadAccount is the name of the service account of such roles, of its ClusterRole and its ClusterRoleBinding.
@@ -122,7 +123,8 @@ func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 		yes := true
 		p.Spec.ServiceAccountName, p.Spec.AutomountServiceAccountToken = LoadAccount(s.ID), &yes
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvStudy, Value: s.ID}, corev1.EnvVar{Name: EnvImage, Value: s.Image},
-			corev1.EnvVar{Name: EnvSpace, Value: s.Namespace}, corev1.EnvVar{Name: EnvNamespace, Value: s.UID})
+			corev1.EnvVar{Name: EnvSpace, Value: s.Namespace}, corev1.EnvVar{Name: EnvNamespace, Value: s.UID},
+			field(EnvNode, "spec.nodeName"))
 	}
 	c.Resources = k.resources(want)
 	switch {
@@ -263,8 +265,11 @@ func Observer(meta metav1.ObjectMeta, node string, s Study, token string) *corev
 }
 
 // own is the variable with the pod's address.
-func own() corev1.EnvVar {
-	return corev1.EnvVar{Name: EnvAddress, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
+func own() corev1.EnvVar { return field(EnvAddress, "status.podIP") }
+
+// field is a variable with a field of the pod.
+func field(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
 // resources are the limits, requested as well unless a definition says otherwise: what runs is to have

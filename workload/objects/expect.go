@@ -40,6 +40,12 @@ func expected(v param.Values, kind string) (*expect, error) {
 		}
 		e.steps = append(e.steps, s)
 		e.takes += max(time.Duration(s.Requests)*perObject, rate.Takes(s.Requests))
+		if kind != Claim {
+			if e.takes += v.Duration("pause"); e.pods {
+				e.takes += perStep
+			}
+			e.paused += v.Duration("pause")
+		}
 	}
 	return e, nil
 }

@@ -44,6 +44,7 @@ const (
 	Untainted = "untainted"
 	Simulated = "simulated"
 	Any       = "any"
+	Own       = "own"
 )
 
 // What the containers of a file's pods run.
@@ -77,9 +78,10 @@ func (objects) Params() []param.Param {
 		{Name: "rate", Type: param.String, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or one of the schedules of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
 		{Name: "workers", Type: param.Int, Default: "8", Min: 1, Max: maxWorkers, Help: "requests at the same time, at most"},
 		{Name: "churn", Type: param.Float, Default: "0", Min: 0, Max: 100, Help: "percent of the objects that each step deletes and creates again, when its pods run"},
-		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); or both"},
+		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any, Own}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); both; or the load's own node, whose memory and disks are read then"},
 		{Name: "class", Type: param.String, Default: "", Help: "RuntimeClass of the pods; without it, the cluster's default runtime"},
 		{Name: "qps", Type: param.Float, Default: "0", Min: 0, Max: 100_000, Help: "the client's own limit of requests a second, as other clients have it; 0: none"},
+		{Name: "pause", Type: param.Duration, Default: "0s", Min: 0, Max: 600, Help: "how long the load waits after each step, before the next one"},
 		{Name: "timeout", Type: param.Duration, Default: "2m", Min: 1, Max: 3600, Help: "how long a step may take to create its objects and, again, to have its pods run; afterwards the load ends"},
 		{Name: loadfile.Param, Type: param.File, Names: loadfile.Names, Help: "a configuration of cluster-loader or kube-burner, run in the place of object, count, steps, namespaces, rate and churn: docs/workloads/objects-files.md"},
 		{Name: "vars", Type: param.String, Help: "values of the {{.NAMES}} in a configuration of kube-burner: QPS=20 JOB_ITERATIONS=9"},
@@ -101,11 +103,15 @@ func (objects) Responses(v param.Values) []record.Response {
 	if !want.pods {
 		return []record.Response{latency, rate}
 	}
-	return []record.Response{
+	out := []record.Response{
 		{Name: "pod_start_p50", Unit: record.Second, Better: record.Lower, Help: "median time from when a pod's object was due to when the watch said that the pod runs"},
 		{Name: "pod_start_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of that"},
 		latency, rate,
 	}
+	if v.Str("nodes") == Own {
+		out = append(out, perPod()...)
+	}
+	return out
 }
 
 // roleLoad is the name of the only role.
@@ -114,6 +120,7 @@ const roleLoad = "load"
 // Slack of the whole trial: creating and deleting namespaces, and their pods with them.
 const (
 	perObject = 100 * time.Millisecond // a guess, for the plan
+	perStep   = 2 * time.Second        // of pods: a kubelet looks every second whether they run
 	removing  = 10 * time.Minute
 )
 
@@ -153,6 +160,8 @@ func check(v param.Values, want *expect) error {
 		return fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
 		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass changes nothing; leave class out")
+	case file && v.Str("nodes") == Own:
+		return errors.New("nodes own is not for a file, whose pods may ask for other nodes; write any, or leave file out")
 	case !file && v.Str("vars") != "":
 		return errors.New("vars are of a file; add file: FILE, or leave vars out")
 	case !file && v.Str("containers") != AsWritten:

@@ -34,6 +34,9 @@ func parse(v param.Values, kind string, out io.Reader) (record.Reading, error) {
 		err = r.sane(want, kind)
 	}
 	if err == nil {
+		err = r.saneNode(kind != Claim && v.Str("nodes") == Own)
+	}
+	if err == nil {
 		err = r.samples(&rd, want, v, kind)
 	}
 	if err != nil {
@@ -123,7 +126,7 @@ func (s *Step) sane() error {
 		return errors.New("a number of objects or pods is out of range")
 	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late) || !fine(maxSum, s.Limited, s.Busy):
 		return errors.New("a time is out of range")
-	case len(s.Calls) > maxCalls || len(s.Why) > maxText:
+	case len(s.Calls) > maxCalls || len(s.Why) > maxText || len(s.Node) > MaxReadings+1:
 		return errors.New("it is too long")
 	}
 	for _, c := range s.Calls {
@@ -180,6 +183,11 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 		rd.Value("pod_start_p50", record.Second, percentile(starts, 50))
 		rd.Value("pod_start_p99", record.Second, percentile(starts, 99))
 		if err := output.Histogram(rd, "pod_start", starts); err != nil {
+			return err
+		}
+	}
+	if v.Str("nodes") == Own {
+		if err := r.nodeSamples(rd); err != nil {
 			return err
 		}
 	}

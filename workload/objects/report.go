@@ -39,9 +39,12 @@ type Step struct {
 	Start  *Starts `json:"start,omitempty"`
 	Claims *Claims `json:"claims,omitempty"`
 	Server *Server `json:"server,omitempty"` // nil: it could not be read
-	Why    string  `json:"why,omitempty"`    // why the step was not reached, or what the API server refused
-	Ended  bool    `json:"ended,omitempty"`  // the load ended here, before its last step
-	Broken int     `json:"watches_broken,omitempty"`
+	// Node is what the load's own node said in the step, if its pods run there. The last one is of its plateau, after the
+	// pause, with all that was written on the disks. The first step begins with one of before.
+	Node   []Reading `json:"node,omitempty"`
+	Why    string    `json:"why,omitempty"`   // why the step was not reached, or what the API server refused
+	Ended  bool      `json:"ended,omitempty"` // the load ended here, before its last step
+	Broken int       `json:"watches_broken,omitempty"`
 }
 
 // Call is one verb on one kind of object.
@@ -77,6 +80,19 @@ type Server struct {
 	Stores     float64 `json:"stores"`       // such requests
 	Processors int     `json:"processors"`   // of its node; 0: not known
 }
+
+// Reading is what the load's node says at a moment.
+type Reading struct {
+	At        float64 `json:"at_s"`            // since the load's process began
+	Available float64 `json:"available_bytes"` // memory
+	Cache     float64 `json:"cache_bytes"`     // pages of files in memory
+	Read      float64 `json:"read_bytes"`      // by its disks, since it started
+	Written   float64 `json:"written_bytes"`   // likewise
+	Used      float64 `json:"used_bytes"`      // of the file system that has the kubelet's files
+}
+
+// MaxReadings bounds the readings of a step.
+const MaxReadings = 30_000
 
 // End is how the load ended.
 type End struct {

@@ -1,0 +1,77 @@
+package objects
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"tare/record"
+)
+
+// perPod are the responses of a load on its own node.
+func perPod() []record.Response {
+	return []record.Response{
+		{Name: "memory_per_pod", Unit: record.Byte, Better: record.Lower, Help: "memory that is not available any more at the last plateau, for each pod"},
+		{Name: "cache_per_pod", Unit: record.Byte, Better: record.Lower, Help: "pages of files that have come into memory, for each pod: little if the pods share those of their image"},
+		{Name: "disk_per_pod", Unit: record.Byte, Better: record.Lower, Help: "space on the node's disk that is taken, for each pod"},
+		{Name: "written_per_pod", Unit: record.Byte, Better: record.Lower, Help: "bytes that the node's disks wrote, for each pod"},
+	}
+}
+
+// saneNode refuses readings that no node gives in this order. own: there are some.
+func (r *report) saneNode(own bool) error {
+	var last Reading
+	for i := range r.steps {
+		node := r.steps[i].Node
+		if least := max(1, 2-i); own && len(node) < least || !own && len(node) > 0 {
+			return fmt.Errorf("step %d has %d readings of the node", i+1, len(node))
+		}
+		for _, x := range node {
+			if !fine(maxTime, x.At) || !fine(1e18, x.Available, x.Cache, x.Read, x.Written, x.Used) || x.At < last.At || x.Read < last.Read || x.Written < last.Written {
+				return fmt.Errorf("step %d: the readings of the node are out of range, or go back", i+1)
+			}
+			last = x
+		}
+	}
+	return nil
+}
+
+// nodeSamples adds the readings of the node: all of them as series, those of the plateaus as samples by step, counted from
+// before the first step, and those of the last plateau for each pod.
+func (r *report) nodeSamples(rd *record.Reading) error {
+	first := r.steps[0].Node[0]
+	lines := []record.Series{
+		{Name: "node_available", Unit: record.Byte, Kind: record.Gauge},
+		{Name: "node_page_cache", Unit: record.Byte, Kind: record.Gauge},
+		{Name: "node_disk_used", Unit: record.Byte, Kind: record.Gauge},
+		{Name: "node_disk_read", Unit: record.Byte, Kind: record.Counter},
+		{Name: "node_disk_written", Unit: record.Byte, Kind: record.Counter},
+	}
+	var x Reading
+	for i := range r.steps {
+		for _, x = range r.steps[i].Node {
+			for k, v := range []float64{x.Available, x.Cache, x.Used, x.Read, x.Written} {
+				lines[k].T, lines[k].V = append(lines[k].T, time.Duration(x.At*float64(time.Second))), append(lines[k].V, v)
+			}
+		}
+		add := func(name string, v float64) {
+			rd.Value(name, record.Byte, v, record.LabelStep, strconv.Itoa(i+1))
+		}
+		add("node_memory", first.Available-x.Available)
+		add("node_page_cache", x.Cache-first.Cache)
+		add("node_disk_used", x.Used-first.Used)
+		add("node_disk_read", x.Read-first.Read)
+		add("node_disk_written", x.Written-first.Written)
+	}
+	rd.Series = append(rd.Series, lines...)
+	last := &r.steps[len(r.steps)-1]
+	if last.Pods == 0 {
+		return fmt.Errorf("no pod ran on the node: %s", last.Why)
+	}
+	pods := float64(last.Pods)
+	rd.Value("memory_per_pod", record.Byte, (first.Available-x.Available)/pods)
+	rd.Value("cache_per_pod", record.Byte, (x.Cache-first.Cache)/pods)
+	rd.Value("disk_per_pod", record.Byte, (x.Used-first.Used)/pods)
+	rd.Value("written_per_pod", record.Byte, (x.Written-first.Written)/pods)
+	return nil
+}
