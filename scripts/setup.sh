@@ -235,6 +235,7 @@ run)
 	setup_go
 	lists
 	packages runc:runc crun:crun sysbench:sysbench fio:fio pip3:python3-pip
+	optional mkfs.erofs:erofs-utils # of the lab's runtime class runc-erofs
 	setup_vm
 	setup_runsc
 	;;

@@ -66,12 +66,13 @@ type facts struct {
 	Group                        string // the node's control group, as the kubelet sees it
 	Runc, Runsc                  string // paths of the host's
 	Snapshotter                  string
-	Pause, Probe, Pulled         string // images
-	Arch                         string // of the processor, as Go names it
-	Run, PKI, Stages             string // paths: of the cluster, its certificates, what simulated pods go through
-	Control, FirstService        string // addresses
-	Registry                     string // where nodes reach it
-	Services, SimulatedPods      string // networks
+	Snapshotters                 []string // others, each with a runtime class of its own
+	Pause, Probe, Pulled         string   // images
+	Arch                         string   // of the processor, as Go names it
+	Run, PKI, Stages             string   // paths: of the cluster, its certificates, what simulated pods go through
+	Control, FirstService        string   // addresses
+	Registry                     string   // where nodes reach it
+	Services, SimulatedPods      string   // networks
 	APIPort                      string
 	KubeVirt                     string // its version
 	Launcher                     string // the image of its launcher pods

@@ -66,7 +66,7 @@ func TestMakeConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := nodes()[0]
-	if err := l.makeConfig(n, facts{Runc: "/usr/bin/runc", Runsc: "/x/runsc", Snapshotter: "native", Group: "/lab-k8s/node1"}); err != nil {
+	if err := l.makeConfig(n, facts{Runc: "/usr/bin/runc", Runsc: "/x/runsc", Snapshotter: "overlayfs", Snapshotters: []string{"native", "erofs"}, Group: "/lab-k8s/node1"}); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) []byte {
@@ -92,7 +92,9 @@ func TestMakeConfig(t *testing.T) {
 	if !strings.HasPrefix(string(read("runsc.toml")), "binary_name = \"/x/runsc\"\n") {
 		t.Errorf("runsc.toml: %s", read("runsc.toml"))
 	}
-	for _, line := range []string{`BinaryName = "/usr/bin/runc"`, `snapshotter = "native"`, `platform = "linux/` + runtime.GOARCH + `"`, `sandbox = "` + pauseImage + `"`, `config_path = "` + nodeEtc + `/certs.d"`} {
+	for _, line := range []string{`BinaryName = "/usr/bin/runc"`, `snapshotter = "overlayfs"`, `runtimes.runc-erofs]
+      runtime_type = "io.containerd.runc.v2"
+      snapshotter = "erofs"`, `platform = "linux/` + runtime.GOARCH + `"`, `sandbox = "` + pauseImage + `"`, `config_path = "` + nodeEtc + `/certs.d"`} {
 		if !strings.Contains(string(read("containerd.toml")), line) {
 			t.Errorf("containerd.toml has no %s", line)
 		}
@@ -141,9 +143,12 @@ func TestSimulatedNodes(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	for _, name := range []string{"objects.yaml", "check.yaml", "kubevirt.yaml", "machine.yaml"} {
-		b, err := render(name, facts{Probe: probeImage, Pulled: probeImage})
+		b, err := render(name, facts{Probe: probeImage, Pulled: probeImage, Snapshotters: []string{"native", "erofs"}})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if classes := strings.Count(string(b), "handler: "); name == "objects.yaml" && classes != 4 {
+			t.Errorf("%d runtime classes: %s", classes, b)
 		}
 		for d := range strings.SplitSeq(string(b), "\n---\n") {
 			var object map[string]any

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,7 +210,7 @@ func (l *lab) startControl(ctx context.Context, g *groups) error {
 			return err
 		}
 	}
-	objects, err := render("objects.yaml", facts{})
+	objects, err := render("objects.yaml", facts{Snapshotters: l.snapshotters()})
 	if err != nil {
 		return err
 	}
@@ -219,7 +220,7 @@ func (l *lab) startControl(ctx context.Context, g *groups) error {
 
 // startNode starts containerd and the kubelet of a node, which has its images before pods come.
 func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (*started, error) {
-	f := facts{Group: g.kubeletRoot(n.name), Snapshotter: l.snapshotter()}
+	f := facts{Group: g.kubeletRoot(n.name), Snapshotter: l.snapshotter(), Snapshotters: l.snapshotters()}
 	for name, path := range map[string]*string{"runc": &f.Runc, "runsc": &f.Runsc} {
 		var ok bool
 		if *path, ok = rootfs.Lookup(name); !ok {
@@ -232,6 +233,9 @@ func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (
 	t := layout{Dir: l.node(n), Bin: l.bin, Unified: g.unified}
 	if err := t.prepare(); err != nil {
 		return nil, err
+	}
+	if err := l.makeScratch(ctx, n); err != nil {
+		return nil, fmt.Errorf("cannot make the file system that the snapshotter blockfile copies: %w", err)
 	}
 	in := entry{Groups: g.procs(daemons(n.name)), Net: namespace(n.name), Node: &t, Env: l.environ()}
 	if g.unified {
@@ -270,6 +274,39 @@ func (l *lab) snapshotter() string {
 		return "native"
 	}
 	return "overlayfs"
+}
+
+// snapshotters are others that work here: overlayfs and erofs need overlays, and erofs a program and a kernel that has it.
+func (l *lab) snapshotters() []string {
+	out := []string{"native"}
+	if _, ok := rootfs.Lookup("mke2fs"); ok {
+		out = append(out, "blockfile")
+	}
+	kernel, _ := os.ReadFile("/proc/filesystems")
+	if _, ok := rootfs.Lookup("mkfs.erofs"); ok && l.snapshotter() == "overlayfs" && bytes.Contains(kernel, []byte("\terofs\n")) {
+		out = append(out, "erofs")
+	}
+	return out
+}
+
+// scratchSize holds tare's image, with room for larger ones.
+const scratchSize = 192 << 20
+
+// makeScratch makes the empty file system that the snapshotter blockfile copies.
+func (l *lab) makeScratch(ctx context.Context, n node) error {
+	if !slices.Contains(l.snapshotters(), "blockfile") {
+		return nil
+	}
+	file := l.node(n, "var/lib/containerd/scratch")
+	mke2fs, _ := rootfs.Lookup("mke2fs")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return err
+	}
+	if err := os.Truncate(file, scratchSize); err != nil {
+		return err
+	}
+	_, err := output(exec.CommandContext(ctx, mke2fs, "-q", "-F", "-t", "ext4", "-O", "^has_journal", file)) //nolint:gosec // the distribution's
+	return err
 }
 
 // environ is the environment of every daemon.
