@@ -5,7 +5,8 @@
 // for each combination of what is not on an axis (select.go), one for each
 // summary table (summary.go), one of what bounds its cells (causes.go), a grid of
 // small graphs of what a figure of merit is computed from (grid.go), and a curve for each table of
-// ratios to a first level (curve.go), and the steps in which sandboxes start (starts.go); 2. each comparison
+// ratios to a first level (curve.go), the steps in which sandboxes start (starts.go), and
+// the plateaus of loads that grow (plateaus.go); 2. each comparison
 // becomes a Mark: a value with its interval, single blocks, or the reason why
 // there is none (mark.go); 3. a sheet lays a figure out on a canvas: title,
 // legend, axes, caption (sheet.go, axis.go), and draws its marks (bars.go,
@@ -123,6 +124,7 @@ type Figure struct {
 	Marks    []Mark // by x, colour, hatching; of a grid: those of its panels, one after the other
 	Panels   []Panel
 	Boots    []analyse.Boot // of a picture of starts
+	Plateaus bool           // it is of the steps of loads
 	Down     string         // of a grid: the factor of its rows; "": none
 	Across   []string       // likewise, the factors of its columns
 	Compare  string         // the compared factor

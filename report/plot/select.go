@@ -72,8 +72,8 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 	case opt.Kind == Grid && len(opt.By) > 0:
 		return nil, nil, &UsageError{"the factors of a grid are those of the study's figures of merit; leave out --by"}
 	case opt.Kind == Grid:
-		if figs = b.grids(items); len(figs) == 0 {
-			b.notes = append(b.notes, "no grid: the study asks for no figure of merit over a factor")
+		if figs = slices.Concat(b.grids(items), b.plateaus()); len(figs) == 0 {
+			b.notes = append(b.notes, "no grid: the study asks for no figure of merit over a factor, and has no load in steps")
 		}
 	case len(opt.By) > 0:
 		var err error
@@ -81,7 +81,7 @@ func Build(src Source, opt Options) ([]Figure, []string, error) {
 			return nil, nil, err
 		}
 	default:
-		figs = slices.Concat(figs, b.curves(), b.grids(items), b.chosen(items), b.starts())
+		figs = slices.Concat(figs, b.curves(), b.grids(items), b.chosen(items), b.plateaus(), b.starts())
 	}
 	figs = slices.DeleteFunc(figs, func(f Figure) bool { return len(f.Marks) == 0 })
 	switch {

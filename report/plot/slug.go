@@ -31,6 +31,8 @@ func name(figs []Figure, varies func(factor string) bool) {
 			if f.Workload == "" {
 				parts[1] = "all"
 			}
+		case f.Plateaus:
+			parts = []string{"plateaus", f.Workload}
 		case f.Kind == Grid:
 			parts[0] = "grid"
 		case f.Kind == Starts:

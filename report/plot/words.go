@@ -27,6 +27,10 @@ func (b *builder) describe(f *Figure) {
 		b.describeCurve(f)
 		return
 	}
+	if f.Plateaus {
+		b.describePlateaus(f)
+		return
+	}
 	if f.Kind == Grid {
 		b.describeGrid(f)
 		return

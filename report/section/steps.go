@@ -31,6 +31,7 @@ func Steps(r *analyse.Result) *Section {
 	for _, cell := range plain {
 		lastVerdict(s, cell, names)
 	}
+	plateaus(s, plain, names)
 	for i, cell := range claims {
 		s.Head(names[cell[0].Cell.Key()])
 		s.Table(claimSteps(cell))
@@ -112,6 +113,33 @@ func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
 		}
 	}
 	return t
+}
+
+// plateaus shows what the load's node had at each plateau, of loads that read it.
+func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
+	figures := words.NodeFigures()
+	t := NewTable(2, "of", "step", "pods", "memory", "page cache", "disk space", "written", "read")
+	for _, cell := range cells {
+		if _, ok := cell[0].Value(figures[0]); !ok {
+			continue
+		}
+		of := names[cell[0].Cell.Key()]
+		for i := range cell {
+			x := &cell[i]
+			row := []string{of, strconv.Itoa(x.Step), stepFigure(x, "pods")}
+			for _, name := range figures {
+				row = append(row, stepFigure(x, name))
+			}
+			t.Row(row...)
+			of = ""
+		}
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	s.Head("The node at each plateau, since before the first step")
+	s.Table(t)
+	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
 }
 
 // claimSteps is the table of a load on claims: a row for each stage of each step. The verdict on the way of claims is in their first

@@ -49,3 +49,33 @@ func TestClaimSteps(t *testing.T) {
 		t.Error(note)
 	}
 }
+
+// TestPlateaus: loads that read their node have a second table, which says what it had at each plateau; others do not.
+func TestPlateaus(t *testing.T) {
+	step := func(class string, values ...analyse.LoadValue) analyse.LoadStep {
+		return analyse.LoadStep{Cell: record.Cell{{Factor: "class", Value: class}}, Step: 1, Trials: 3, Verdict: "nodes", Bounds: []analyse.LoadBound{{By: "nodes", Trials: 3}}, Values: values}
+	}
+	r := &analyse.Result{LoadSteps: []analyse.LoadStep{step("runc", analyse.LoadValue{Name: "pods", Unit: record.Count, Median: 5})}}
+	tables := func() (out []*Table) {
+		for _, b := range Steps(r).Blocks {
+			if b.Table != nil {
+				out = append(out, b.Table)
+			}
+		}
+		return out
+	}
+	if got := tables(); len(got) != 1 {
+		t.Fatalf("%d tables of a load that does not read its node", len(got))
+	}
+	r.LoadSteps = append(r.LoadSteps, step("native", analyse.LoadValue{Name: "pods", Unit: record.Count, Median: 5}, analyse.LoadValue{Name: "node_memory", Unit: record.Byte, Median: 5 << 20},
+		analyse.LoadValue{Name: "node_page_cache", Unit: record.Byte, Median: 300 << 20}))
+	got := tables()
+	if len(got) != 2 || len(got[1].Rows) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []string{"class=native", "1", "5", "5.00 MiB", "300 MiB", "-", "-", "-"} {
+		if text := got[1].Rows[0][i].First; text != want {
+			t.Errorf("%s is %q, want %q", got[1].Columns[i].Head, text, want)
+		}
+	}
+}
