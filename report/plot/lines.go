@@ -38,7 +38,7 @@ func (s *sheet) lines() {
 			run = nil
 		}
 		for i, m := range marks {
-			if m.Gap != "" || m.single() {
+			if m.Gap != "" || m.single() && !s.f.Plateaus {
 				flush(m)
 				continue
 			}

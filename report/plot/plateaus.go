@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"tare/analyse"
-	"tare/analyse/stat"
 	"tare/record"
 	"tare/report/words"
 	"tare/study"
@@ -39,7 +38,7 @@ func (b *builder) plateaus() []Figure {
 			Fixed: steps[0].Cell.Without(study.FactorWorkload, r.Compare)}
 		f.Workload, _ = steps[0].Cell.Get(study.FactorWorkload)
 		for _, name := range words.LoadFigures() {
-			p := Panel{Row: len(f.Panels) / plateauColumns, Column: len(f.Panels) % plateauColumns, Figure: Figure{Kind: Line, Value: Level, Title: name}}
+			p := Panel{Row: len(f.Panels) / plateauColumns, Column: len(f.Panels) % plateauColumns, Figure: Figure{Plateaus: true, Kind: Line, Value: Level, Title: name}}
 			if b.plateau(&p.Figure, steps, name); len(p.Marks) == 0 {
 				continue
 			}
@@ -101,10 +100,6 @@ func (b *builder) describePlateaus(f *Figure) {
 	if least != most {
 		of = fmt.Sprintf("%d to %s", least, of)
 	}
-	parts := []string{"medians of " + of}
-	if least < stat.MinN {
-		parts = append(parts, fmt.Sprintf("a line needs %d", stat.MinN))
-	}
-	f.Caption = b.withTail(f, parts)
+	f.Caption = b.withTail(f, []string{"medians of " + of})
 	f.Alt = alt(f)
 }
