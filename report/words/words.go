@@ -175,7 +175,7 @@ func cost(c *analyse.Comparison) float64 {
 // shows it: further ones mostly repeat its verdict.
 func Headline(r *analyse.Result) Sentence {
 	var n [kinds]int
-	total, further := 0, false
+	total := 0
 	var worst *analyse.Comparison
 	first := firsts(r)
 	for i := range r.Compared {
@@ -184,7 +184,6 @@ func Headline(r *analyse.Result) Sentence {
 			continue
 		}
 		if !c.First && first[c.Workload] {
-			further = true
 			continue
 		}
 		k := kindOf(c)
@@ -209,9 +208,6 @@ func Headline(r *analyse.Result) Sentence {
 	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), r.Baseline, List(parts))
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
-	}
-	if further {
-		text += " These are first responses; the full table has the others."
 	}
 	if d := r.Discoveries; d != nil && d.Hold < d.Called {
 		text += " " + survivors(d) + "."
