@@ -52,7 +52,7 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 // room for the line of `tare run` that names the page.
 const screen = 39
 
-// WriteShort prints the answer that fits a screen of 40 lines of 80 columns.
+// WriteShort prints the answer that fits a screen of 40 lines of 80 columns, and the steps of a load besides.
 func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
 	opt.Width = min(opt.width(), 80)
 	sections := section.Short(res, hosts, opt.Dir)
@@ -60,6 +60,7 @@ func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Optio
 	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {2, 1, 1, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
 		var b strings.Builder
 		opt.rows = tight.rows
+		steps := 0 // lines of a load's steps, which are the answer of a study that has them, however many there are
 		for _, s := range sections {
 			lines := max(tight.advice, 2)
 			switch s.ID {
@@ -71,9 +72,12 @@ func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Optio
 				lines = tight.head
 			}
 			opt.lines = (80*lines + opt.Width - 1) / opt.Width
-			write(&b, s, opt)
+			at := b.Len()
+			if write(&b, s, opt); s.ID == "steps" {
+				steps = strings.Count(b.String()[at:], "\n")
+			}
 		}
-		if text = strings.TrimPrefix(b.String(), "\n"); strings.Count(text, "\n") <= screen {
+		if text = strings.TrimPrefix(b.String(), "\n"); strings.Count(text, "\n")-steps <= screen {
 			break
 		}
 	}
