@@ -19,7 +19,7 @@ type Boot struct {
 	Start     time.Duration `json:"start"`            // the whole of a start, with what is in no step
 	Lo        time.Duration `json:"lo,omitempty"`     // of its 95 % interval, as PhaseTime has it
 	Hi        time.Duration `json:"hi,omitempty"`
-	Pulled    float64       `json:"pulled,omitempty"` // bytes of the image that was pulled for each start (record.SandboxPulled); 0: none, or not known
+	Pulled    float64       `json:"pulled,omitempty"` // bytes of the image that the node pulled for each start (record.SandboxPulled); 0: none, or not known
 	Phases    []PhaseTime   `json:"phases"`           // in the order of the start; Trials counts starts, or trials of launches
 }
 

@@ -18,7 +18,7 @@ type LoadStep struct {
 	Values  []LoadValue `json:"values"`
 	Bounds  []LoadBound `json:"bounds"`  // the most frequent first
 	Verdict string      `json:"verdict"` // of the last trial, with its readings
-	// Of the removal of what the step had made, if that was measured.
+	// Verdicts on the removal of the step's objects, if the load measured it.
 	Removals []LoadBound    `json:"removals,omitempty"`
 	Removal  string         `json:"removal,omitempty"`
 	at       map[string]int // of Values
@@ -110,7 +110,7 @@ func (s *LoadStep) add(x *record.Sample) {
 	s.Values[i].all = append(s.Values[i].all, x.Value)
 }
 
-// count adds a trial with a verdict.
+// count counts a trial with a verdict.
 func count(bounds []LoadBound, word string) []LoadBound {
 	i := slices.IndexFunc(bounds, func(b LoadBound) bool { return b.By == word })
 	if i < 0 {

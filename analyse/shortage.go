@@ -17,8 +17,8 @@ type Shortage struct {
 	Yielded bool          `json:"yielded,omitempty"` // it stopped early, so that other rows could be decided, or because it hardly could be
 }
 
-// mostForecast is the most blocks that are forecast. Beyond it, the number says more of the scatter's own
-// error than of what is needed, and nobody measures so many.
+// mostForecast is the most blocks of a forecast. A larger number would mostly show the error of the scatter's estimate, and
+// nobody measures that many blocks.
 const mostForecast = 1000
 
 // String says it: "about 14 more blocks, 6 min". It leaves out a time that is not known.

@@ -1,6 +1,6 @@
-// Package ordered collects values in the order in which they come: each once, or in groups.
+// Package ordered collects values in the order in which they arrive: each value once, or in groups.
 //
-// The data path: Add makes a list of distinct values; Groups puts values under keys, and hands out
+// The data path: Add makes a list of distinct values; Groups collects values by keys, and returns
 // the groups in the order of their first values.
 package ordered
 
@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Add appends those of the values that a list does not have.
+// Add appends the values that the list does not have yet.
 func Add[T comparable](list []T, values ...T) []T {
 	for _, v := range values {
 		if !slices.Contains(list, v) {
@@ -19,9 +19,9 @@ func Add[T comparable](list []T, values ...T) []T {
 	return list
 }
 
-// Groups are values by their keys. The zero value is ready.
+// Groups has values by key. The zero value is ready to use.
 type Groups[K comparable, V any] struct {
-	keys []K // in the order in which they came
+	keys []K // in the order in which they arrived
 	of   map[K][]V
 }
 
@@ -36,7 +36,7 @@ func (g *Groups[K, V]) Add(key K, value V) {
 	g.of[key] = append(g.of[key], value)
 }
 
-// Lists are the groups without their keys.
+// Lists returns the groups without their keys.
 func (g *Groups[K, V]) Lists() [][]V {
 	var out [][]V
 	for _, k := range g.keys {
@@ -45,7 +45,7 @@ func (g *Groups[K, V]) Lists() [][]V {
 	return out
 }
 
-// All are the groups.
+// All returns the groups with their keys.
 func (g *Groups[K, V]) All() iter.Seq2[K, []V] {
 	return func(yield func(K, []V) bool) {
 		for _, k := range g.keys {

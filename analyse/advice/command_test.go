@@ -7,7 +7,7 @@ import (
 	"tare/analyse/cause"
 )
 
-// TestOfNodes: a pod's runtime has no command line, and its configuration is a file of each node.
+// TestOfNodes: on a cluster, the advice has no command line of the runtime, and names its configuration file on each node.
 func TestOfNodes(t *testing.T) {
 	l := newLab("net", nil)
 	l.in.OnCluster = true
@@ -16,7 +16,7 @@ func TestOfNodes(t *testing.T) {
 	for _, p := range l.advice(t, "gvisor-host-network").Patches {
 		files = append(files, p.File)
 	}
-	if got := strings.Join(files, "; "); got != "/etc/containerd/runsc.toml of each node, for its RuntimeClass" {
+	if got := strings.Join(files, "; "); got != "/etc/containerd/runsc.toml on each node, for its RuntimeClass" {
 		t.Errorf("on a cluster the patches are for %q", got)
 	}
 }

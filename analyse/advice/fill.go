@@ -84,9 +84,9 @@ func (f *filler) funcs() template.FuncMap {
 			}
 			return strings.Join(out, "; ")
 		},
-		"nodes": func() string { // that have a file of a runtime
+		"nodes": func() string { // follows the path of a runtime's file
 			if s.cluster {
-				return " of each node, for its RuntimeClass"
+				return " on each node, for its RuntimeClass"
 			}
 			return ""
 		},

@@ -53,7 +53,7 @@ type subject struct {
 	workers int     // 0 unknown
 	cores   float64 // used; 0 unknown
 	arpFull bool    // it talks to more neighbours than the limit of the ARP table that the study gave the host
-	cluster bool    // the trials ran in a cluster's pods, which have no command line of a runtime
+	cluster bool    // the trials ran in a cluster's pods, where nobody calls the runtime from a command line
 	gains   bool    // measured: more processors surely serve its own cell better, whatever the workers
 }
 

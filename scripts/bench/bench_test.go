@@ -269,7 +269,7 @@ func TestMiddle(t *testing.T) {
 	}
 }
 
-// TestCreated: each load generator's words give its rate, in whatever pieces they come.
+// TestCreated: the output of each load generator gives its rate, in whatever pieces it arrives.
 func TestCreated(t *testing.T) {
 	ours := (&bench{}).ours()
 	var got []float64

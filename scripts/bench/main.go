@@ -75,8 +75,8 @@ func figures() []figure {
 		{"pods", "the same trials in a lab's pods and on this host", (*bench).pods, true},
 		{"nodes", "two nodes of the lab at once", (*bench).nodesAtOnce, true},
 		{"returns", "the next trial on the lab after kill -9", (*bench).returns, true},
-		{"objects", "objects created on a cluster, beside kube-burner", (*bench).objects, false},
-		{"watched", "memory of creating and watching pods, beside kube-burner", (*bench).watched, false},
+		{"objects", "objects created on a cluster, compared with kube-burner", (*bench).objects, false},
+		{"watched", "memory of creating and watching pods, compared with kube-burner", (*bench).watched, false},
 		{"sixteen", "peak memory of tare with 16 virtual machines", (*bench).sixteen, true},
 	}
 }

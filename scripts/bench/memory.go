@@ -60,7 +60,7 @@ func (b *bench) used(ctx context.Context, see func(pid int), args ...string) (u 
 	return u, err
 }
 
-// observed runs a command. see, unless nil, gets its process id every 50 ms.
+// observed runs a command. Unless see is nil, observed calls it every 50 ms with the process id.
 func observed(cmd *exec.Cmd, see func(pid int)) (u usage, err error) {
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -100,7 +100,7 @@ func (b *bench) printed(ctx context.Context, args ...string) ([]byte, error) {
 // peakMemory is the largest resident set of a process so far, 0 if it has ended.
 func peakMemory(pid int) int64 { return statusOf(pid, "VmHWM:") }
 
-// residentMemory is the resident set of a process now, 0 if it has ended.
+// residentMemory returns the current resident set of a process in bytes; 0 if the process has ended.
 func residentMemory(pid int) int64 { return statusOf(pid, "VmRSS:") }
 
 func statusOf(pid int, key string) int64 {

@@ -82,7 +82,7 @@ func (b *bench) net(ctx context.Context) (_ []row, err error) {
 	return append(rows, open...), err
 }
 
-// inTurn measures rounds of a pair; every second one begins with the peer.
+// inTurn measures a pair in rounds. Every second round begins with the peer.
 func inTurn(ctx context.Context, rounds int, ours, peer func(context.Context) (float64, error)) (pairs []pair, err error) {
 	for i := range rounds {
 		p, err := round(ctx, i, ours, peer)

@@ -20,8 +20,8 @@ import (
 	"tare/workload/objects"
 )
 
-// The load generator of the workload objects beside kube-burner, in turn, on the same control plane. Each creates the
-// same pods, and follows them by a watch.
+// This file compares the load generator of the workload objects with kube-burner. Both run in turn on the same control plane. They
+// create the same pods.
 
 var (
 	//go:embed studies/kube-burner.yaml
@@ -32,19 +32,19 @@ var (
 
 const burner = "kube-burner"
 
-// created is what it took to create pods.
+// created has the figures of a client that created pods.
 type created struct {
 	usage
-	steady float64 // bytes of memory once all pods were there
+	steady float64 // bytes of memory once all pods existed
 	rate   float64 // pods a second
 }
 
 // client is one of the two load generators.
 type client struct {
 	name string
-	// start begins to create n pods, and tells the moment when it begins and has created them by said.
+	// cmd returns the command that creates n pods. run says whether the pods run.
 	cmd func(ctx context.Context, p *plane, n int, run bool) (*exec.Cmd, error)
-	// rate finds in a line that the client printed how many pods it created a second; 0: another line.
+	// rate reads from an output line how many pods the client created a second; 0: another line.
 	rate func(line string, n int) float64
 }
 
@@ -52,7 +52,7 @@ func (b *bench) ours() client {
 	return client{"tare", func(ctx context.Context, p *plane, n int, run bool) (*exec.Cmd, error) {
 		timeout := "5m"
 		if !run {
-			timeout = "30m" // it is ended before
+			timeout = "30m" // the benchmark ends it earlier
 		}
 		cmd := exec.CommandContext(ctx, b.tare, "internal", "objects", "-kubeconfig", p.kubeconfig, "-count", strconv.Itoa(n), "-steps", "1", "-workers", "16", "-nodes", objects.Simulated, "-timeout", timeout) //nolint:gosec // the binary under test
 		cmd.Env = append(os.Environ(), pod.EnvStudy+"=bench", pod.EnvImage+"=bench")
@@ -66,12 +66,12 @@ func (b *bench) ours() client {
 	}}
 }
 
-// theirs is kube-burner, if it is installed. Where pods run it waits for that as is usual; where they do not, it
+// theirs returns kube-burner, if it is installed. If the pods run, it waits for them, as it does by default. If not, it
 // measures the latency of their conditions.
 func (b *bench) theirs() (client, error) {
 	path, err := exec.LookPath(burner)
 	if err != nil {
-		return client{}, errors.New("kube-burner is not installed")
+		return client{}, errors.New("kube-burner is not on the PATH; install it")
 	}
 	var begun time.Time
 	return client{burner, func(ctx context.Context, p *plane, n int, run bool) (*exec.Cmd, error) {
@@ -107,8 +107,8 @@ func (b *bench) theirs() (client, error) {
 	}}, nil
 }
 
-// create has a client create n pods, and clears them away. Where they run, the client says when it has done; else it is
-// ended when they are all there.
+// create lets a client create n pods, and removes them. If the pods run, the client ends by itself. If not, create ends it when
+// all pods exist.
 func (c client) create(ctx context.Context, p *plane, n int, run bool) (out created, err error) {
 	cmd, err := c.cmd(ctx, p, n, run)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c client) create(ctx context.Context, p *plane, n int, run bool) (out crea
 	}
 	said := &lines{see: func(line string) { out.rate = max(out.rate, c.rate(line, n)) }}
 	cmd.Stdout, cmd.Stderr = said, said
-	var there, looked time.Time // when all pods were, and when that was last asked
+	var there, looked time.Time // when all pods existed, and when create last counted them
 	out.usage, err = observed(cmd, func(pid int) {
 		switch {
 		case run || time.Since(looked) < settled/2:
@@ -139,7 +139,7 @@ func (c client) create(ctx context.Context, p *plane, n int, run bool) (out crea
 	return out, p.clear(context.WithoutCancel(ctx))
 }
 
-// lines hands on what is written to it, line by line.
+// lines passes on its input line by line.
 type lines struct {
 	see        func(string)
 	rest, last string
@@ -157,10 +157,10 @@ func (l *lines) Write(text []byte) (int, error) {
 	}
 }
 
-// settled is how long a client is left alone with all its pods before its memory is read.
+// settled is how long a client stays idle with all its pods before its memory is read.
 const settled = 5 * time.Second
 
-// clear deletes the namespaces that clients made, and waits until they are gone.
+// clear deletes the namespaces of the clients, and waits until they are gone.
 func (p *plane) clear(ctx context.Context) error {
 	for {
 		text, err := p.call(ctx, http.MethodGet, "/api/v1/namespaces", nil)
@@ -196,7 +196,7 @@ func (p *plane) clear(ctx context.Context) error {
 	}
 }
 
-// both has both clients create n pods, in rounds, in turn.
+// both lets both clients create n pods in turn, in rounds.
 func (b *bench) both(ctx context.Context, p *plane, n, rounds int, run bool) (ours, theirs []created, err error) {
 	sides := []client{b.ours()}
 	if peer, err := b.theirs(); err == nil {
@@ -224,7 +224,7 @@ func (b *bench) both(ctx context.Context, p *plane, n, rounds int, run bool) (ou
 	return ours, theirs, nil
 }
 
-// beside is a row of one figure of both sides, or of ours alone.
+// beside returns a row with one figure of both clients, or of tare alone.
 func beside(figure, unit string, ours, theirs []created, of func(created) float64) row {
 	r := row{Figure: figure, Unit: unit}
 	if len(theirs) < len(ours) {
@@ -247,13 +247,13 @@ func values(all []created, of func(created) float64) (out []float64) {
 
 func peak(c created) float64 { return c.peak }
 
-// few is a number of pods whose memory does not show: what is left is the client's floor.
+// few is a number of pods that need no visible memory, so that the figure is the client's base memory.
 const few = 20
 
-// manyPods asks for the figure of so many pods: 150000 takes half an hour.
+// manyPods is the environment variable with the number of pods. 150000 pods take half an hour.
 const manyPods = "TARE_BENCH_PODS"
 
-// watched is the memory of the load generator that creates pods and follows them.
+// watched measures the memory of a load generator that creates pods and follows them.
 func (b *bench) watched(ctx context.Context) ([]row, error) {
 	p, err := b.newPlane(ctx, "watched")
 	if err != nil {
@@ -270,7 +270,7 @@ func (b *bench) watched(ctx context.Context) ([]row, error) {
 	if text := os.Getenv(manyPods); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n <= few {
-			return nil, fmt.Errorf("%s=%s is no number of pods", manyPods, text)
+			return nil, fmt.Errorf("%s=%s is not a number of pods", manyPods, text)
 		}
 		sizes = append(sizes, n)
 	}
@@ -291,14 +291,14 @@ func (b *bench) watched(ctx context.Context) ([]row, error) {
 		default:
 			r = r.below(200e6)
 		}
-		r.Note = fmt.Sprintf("VmHWM; VmRSS %s after all were there: %s", settled, show(median(values(ours, func(c created) float64 { return c.steady })), "B"))
-		each := beside("the same: a pod, above the memory with "+strconv.Itoa(few), "B", over(ours, floor, n), over(theirs, floors, n), peak).below(1500)
+		r.Note = fmt.Sprintf("VmHWM; VmRSS %s after all pods existed: %s", settled, show(median(values(ours, func(c created) float64 { return c.steady })), "B"))
+		each := beside("the same: for each pod, above the memory with "+strconv.Itoa(few), "B", over(ours, floor, n), over(theirs, floors, n), peak).below(1500)
 		rows = append(rows, r, each)
 	}
 	return rows, nil
 }
 
-// over is the memory a pod above a floor.
+// over returns the memory for each pod above a base memory.
 func over(all, floor []created, n int) []created {
 	out := slices.Clone(all)
 	for i := range out {
@@ -307,7 +307,7 @@ func over(all, floor []created, n int) []created {
 	return out
 }
 
-// objects is how fast pods are created that run on simulated nodes, and what that takes of the client's processor.
+// objects measures how fast a client creates pods that run on simulated nodes, and the client's processor time.
 func (b *bench) objects(ctx context.Context) ([]row, error) {
 	p, err := b.newPlane(ctx, "objects")
 	if err != nil {
@@ -324,7 +324,7 @@ func (b *bench) objects(ctx context.Context) ([]row, error) {
 	}
 	return []row{
 		beside(fmt.Sprintf("pods created on simulated nodes, of %d", n), "1/s", ours, theirs, func(c created) float64 { return c.rate }).atLeast(1.5),
-		beside("the same: CPU time of the client, a pod", "s", ours, theirs, func(c created) float64 { return c.cpu / n }).atMost(0.5),
+		beside("the same: CPU time of the client for each pod", "s", ours, theirs, func(c created) float64 { return c.cpu / n }).atMost(0.5),
 		beside("the same: peak memory of the client", "B", ours, theirs, peak),
 	}, nil
 }

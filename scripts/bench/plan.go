@@ -53,8 +53,8 @@ workloads:
 `, list(100, ""), list(200, "B"))
 }
 
-// goBench runs one Go benchmark of the source n times, each of so many loops, and returns its
-// values of a unit.
+// goBench runs one Go benchmark of the source n times, with the given number of loops each, and returns its
+// values in a unit.
 func (b *bench) goBench(ctx context.Context, pkg, name, unit string, loops, n int) ([]float64, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", strconv.Itoa(loops)+"x", "-count", strconv.Itoa(n), pkg) //nolint:gosec // fixed names
 	cmd.Dir = b.root

@@ -24,28 +24,28 @@ import (
 	"time"
 )
 
-// plane is a control plane on this machine's loopback, of the programs that `make lab` built: etcd, the API server, and
-// the controllers of namespaces and their service accounts. Its pods do not run unless nodes are simulated. It forgets
-// everything at its end.
+// plane is a control plane on the loopback interface, from the programs that `make lab` built: etcd, the API server, and
+// the controllers of namespaces and their service accounts. Its pods run only if it has simulated nodes. It keeps nothing
+// after its end.
 type plane struct {
-	dir, bin   string // of this plane, and of the programs
+	dir, bin   string // folders of this plane and of the programs
 	server     string // URL
 	kubeconfig string
 	http       *http.Client
 	daemons    []*exec.Cmd
 }
 
-// planeToken lets its bearer do everything on a plane, which only this machine reaches, for the minutes that it lives.
+// planeToken gives all rights on a plane. A plane lives for minutes, and only this machine can reach it.
 const planeToken = "bench"
 
-// planeWithin is what the API server may take to be ready, on a busy machine.
+// planeWithin is how long the API server may take until it is ready, on a busy machine.
 const planeWithin = 2 * time.Minute
 
 // newPlane starts a control plane. stop ends it.
 func (b *bench) newPlane(ctx context.Context, name string) (*plane, error) {
 	built, _ := filepath.Glob(filepath.Join(b.root, ".cache/lab/*/kube-apiserver"))
 	if len(built) == 0 {
-		return nil, errors.New("there is no kube-apiserver; make lab builds it")
+		return nil, errors.New("there is no kube-apiserver; build it with make lab")
 	}
 	p := &plane{dir: filepath.Join(b.work, name), bin: filepath.Dir(built[0])}
 	if err := p.up(ctx); err != nil {
@@ -92,7 +92,7 @@ func (p *plane) up(ctx context.Context) error {
 	})
 }
 
-// simulate adds a scheduler and so many simulated nodes, as the lab's are.
+// simulate adds a scheduler and simulated nodes like those of the lab.
 func (p *plane) simulate(ctx context.Context, root string, nodes int) error {
 	node, err := os.ReadFile(filepath.Join(root, "scripts/lab/config/simulated.json")) //nolint:gosec // of the source
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *plane) simulate(ctx context.Context, root string, nodes int) error {
 
 func (p *plane) file(name string) string { return filepath.Join(p.dir, name) }
 
-// files writes what the daemons and clients read.
+// files writes the files that the daemons and clients read.
 func (p *plane) files() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *plane) files() error {
 	return nil
 }
 
-// start starts a daemon, which ends with this program.
+// start starts a daemon. It ends with this program.
 func (p *plane) start(ctx context.Context, args []string) error {
 	log, err := os.Create(p.file(args[0] + ".log"))
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *plane) start(ctx context.Context, args []string) error {
 	return nil
 }
 
-// ready waits until the API server is.
+// ready waits until the API server is ready.
 func (p *plane) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, planeWithin)
 	defer cancel()
@@ -214,7 +214,7 @@ func (p *plane) call(ctx context.Context, method, path string, body []byte) ([]b
 	return text, err
 }
 
-// pods is how many there are.
+// pods returns the number of pods.
 func (p *plane) pods(ctx context.Context) (int, error) {
 	text, err := p.call(ctx, http.MethodGet, "/api/v1/pods?limit=1", nil)
 	var list struct {
@@ -229,16 +229,16 @@ func (p *plane) pods(ctx context.Context) (int, error) {
 	return list.Metadata.Remaining + len(list.Items), err
 }
 
-// stop ends the daemons, the last one first.
+// stop ends the daemons in reverse order.
 func (p *plane) stop() {
 	for _, d := range slices.Backward(p.daemons) {
-		_ = d.Process.Signal(syscall.SIGKILL) // what it has stored is not wanted
+		_ = d.Process.Signal(syscall.SIGKILL) // nobody needs its data
 		_ = d.Wait()
 	}
 	_ = os.RemoveAll(p.dir)
 }
 
-// freePorts are ports of the loopback that nobody listens on.
+// freePorts returns ports of the loopback interface on which nobody listens.
 func freePorts(n int) (ports []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -173,7 +173,7 @@ func (l *lab) reach(ctx context.Context, from, to string) (string, error) {
 	return "answered by " + address, err
 }
 
-// volumes writes to both volumes of a pod, and reads the host's side of the first. A claim without a pod is bound too.
+// volumes writes to both volumes of a pod, and reads the host's side of the first. It also waits until a claim without a pod is bound.
 func (l *lab) volumes(ctx context.Context) (string, error) {
 	if _, err := l.kubectl(ctx, nil, "wait", "-n", checkSpace, "--for=jsonpath={.status.phase}=Bound", "--timeout", podWithin.String(), "pvc/alone"); err != nil {
 		return "", err

@@ -51,7 +51,7 @@ func serve(kubeconfig, run string) error {
 // local makes volumes below run/NODE/var/lib/volumes.
 type local struct {
 	run  string
-	next atomic.Uint32 // node, of the classes that do not wait for a pod
+	next atomic.Uint32 // next node, for classes that do not wait for a pod
 }
 
 // inNode is that folder as the node sees it.
@@ -61,8 +61,8 @@ func (l *local) folder(node string) string {
 	return filepath.Join(l.run, filepath.Base(node), "var", "lib", "volumes")
 }
 
-// node is the one that a claim's volume is made on: the one that the scheduler chose for the claim's first
-// pod or, in a class that binds at once, the next real one.
+// node returns the node for a claim's volume: the node that the scheduler chose for the claim's first
+// pod or, in a class that binds immediately, the next real node.
 func (l *local) node(o controller.ProvisionOptions) (string, error) {
 	if o.SelectedNodeName != "" {
 		return o.SelectedNodeName, nil
@@ -79,7 +79,7 @@ func (l *local) node(o controller.ProvisionOptions) (string, error) {
 	return node, nil
 }
 
-// Provision makes a volume.
+// Provision creates a volume.
 func (l *local) Provision(_ context.Context, o controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	node, err := l.node(o)
 	if err != nil {
