@@ -72,8 +72,8 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	return append(out, s.volumesOf(ctx, removed)...), nil
 }
 
-// volumesOf waits until the volumes of claims in removed namespaces are gone, as far as the user may see them, and returns those
-// that stay. Their provisioner removes them. If tare deleted the object of one, its storage could stay without a name.
+// volumesOf waits until the volumes of claims in removed namespaces are gone, and returns those that remain. It returns none if the user
+// may not list volumes. Only the provisioner removes volumes: if tare deleted a volume's object, the storage could stay behind, unnamed.
 func (s *Site) volumesOf(ctx context.Context, removed map[string]bool) (out []claim.Leftover) {
 	if len(removed) == 0 {
 		return nil
@@ -86,13 +86,13 @@ func (s *Site) volumesOf(ctx context.Context, removed map[string]bool) (out []cl
 			if kube.IsForbidden(err) {
 				return nil
 			}
-			break // out has what was there before
+			break // out has the volumes of the last list
 		}
 		out = nil
 		for i := range all.Items {
 			v := &all.Items[i]
 			if of := v.Spec.ClaimRef; of != nil && removed[of.Namespace] {
-				out = append(out, claim.Leftover{Kind: "PersistentVolume", Name: v.Name, Err: fmt.Errorf("it is %s, and still exists after %s; `kubectl describe pv %s` shows why", v.Status.Phase, goneWithin, v.Name)})
+				out = append(out, claim.Leftover{Kind: "PersistentVolume", Name: v.Name, Err: fmt.Errorf("it is %s and still exists after %s; run `kubectl describe pv %s` to see why", v.Status.Phase, goneWithin, v.Name)})
 			}
 		}
 		if len(out) == 0 {
@@ -125,7 +125,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 		studies[pods.Items[i].Labels[pod.LabelStudy]] = pods.Items[i].CreationTimestamp.Time
 	}
 	if len(studies) == 0 {
-		// A namespace that does not exist is listed as an empty one, and the roles of a shared one do not allow reading it itself.
+		// The API server lists a missing namespace like an empty one, and the roles of a shared namespace do not allow reading the namespace.
 		try := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: pod.Managed + "-try"}}
 		if err := s.api.Try(ctx, try); kube.IsGone(err) {
 			return nil, &site.UnableError{Err: fmt.Errorf("there is no namespace %s on %s; check the name given with -n", s.Namespace, s.api.Server())}

@@ -75,7 +75,7 @@ func TestCleanNames(t *testing.T) {
 	}
 }
 
-// TestCleanVolumes: the volumes of claims in removed namespaces are waited for, those of others are not, and those that stay are named.
+// TestCleanVolumes: clean waits for the volumes of claims in removed namespaces only, and names those that remain.
 func TestCleanVolumes(t *testing.T) {
 	volume := func(name, namespace string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"claimRef":{"namespace":%q,"name":"c"}},"status":{"phase":"Released"}}`, name, namespace)

@@ -18,43 +18,43 @@ import (
 	"tare/workload"
 )
 
-// copies are images for cold starts. A node pulls each of them once: layers that a node has are not pulled again, and only the kubelet
-// removes them, when its disk is nearly full.
+// copies are images for cold starts. A node pulls each copy only once. It does not pull layers again that it has, and only the kubelet
+// removes them, when the disk is nearly full.
 type copies struct {
 	api   *kube.Client
 	study *pod.Study
-	steps *pod.Steps                     // nil: nobody hears of starts
-	of    map[string]map[string][]string // references by an image's name, "" for tare's own, and by processor
+	steps *pod.Steps                     // nil: nobody follows the events of starts
+	of    map[string]map[string][]string // references, by the image's name ("" for tare's own) and by processor
 
 	mu    sync.Mutex
 	left  map[imageOn]*unused
-	looks int // pods that have looked, for their names
+	looks int // number of look pods so far, for their names
 }
 
-// imageOn is an image on a node.
+// imageOn names an image on a node.
 type imageOn struct{ image, node string }
 
-// unused are the copies of an image that a node does not have.
+// unused has the copies of an image that a node does not have.
 type unused struct {
-	mu     sync.Mutex // held while the node is looked at
+	mu     sync.Mutex // held while a pod looks at the node
 	looked bool
 	refs   []string
 }
 
-// check says why an image has no copies for a trial that wants so many.
+// check returns an error if an image has fewer copies than a trial needs on one of the nodes.
 func (c *copies) check(img string, want int, nodes []record.Node) error {
 	for i := range nodes {
 		switch has := len(c.of[img][nodes[i].Host.Arch]); {
 		case has == 0:
-			return fmt.Errorf("image: cold: the registry of %s has no copies of it for the node %s, or does not answer from here; %s", called(img), nodes[i].Name, pushMore(img, want))
+			return fmt.Errorf("image: cold: no copies of %s for the node %s; its registry has none, or does not answer from here; %s", called(img), nodes[i].Name, pushMore(img, want))
 		case has < want:
-			return fmt.Errorf("image: cold: %s has %d copies for the node %s, and a trial takes %d; %s", called(img), has, nodes[i].Name, want, pushMore(img, want))
+			return fmt.Errorf("image: cold: %s has %d copies for the node %s, but a trial needs %d; %s", called(img), has, nodes[i].Name, want, pushMore(img, want))
 		}
 	}
 	return nil
 }
 
-// called is an image in messages.
+// called returns an image's name for messages.
 func called(img string) string {
 	if img == "" {
 		return "tare's image"
@@ -62,16 +62,16 @@ func called(img string) string {
 	return "the image " + img
 }
 
-// pushMore is what to do about missing copies.
+// pushMore says how to push the missing copies.
 func pushMore(img string, want int) string {
-	const why = "docs/workloads/startup.md says how many a study takes"
+	const why = "docs/workloads/startup.md says how many a study needs"
 	if img == "" {
-		return fmt.Sprintf("push it with `tare image push tare REFERENCE --cold %d` or more, and give what that prints as --tare-image (%s)", want, why)
+		return fmt.Sprintf("push it with `tare image push tare REFERENCE --cold %d` or more, and pass the printed reference as --tare-image (%s)", want, why)
 	}
-	return fmt.Sprintf("push it with `tare image push %s REFERENCE --cold %d` or more, and give what that prints with --app %s=REFERENCE (%s)", img, want, img, why)
+	return fmt.Sprintf("push it with `tare image push %s REFERENCE --cold %d` or more, and pass the printed reference with --app %s=REFERENCE (%s)", img, want, img, why)
 }
 
-// need says how many copies each pass of a study takes: they may run out, and a user sees before the first trial when.
+// need says how many copies each pass of a study uses. So a user sees before the first trial when they will run out.
 func (c *copies) need(m *trial.Maker, nodes []record.Node) (lines []string, err error) {
 	takes := map[string]int{} // by image
 	_, err = m.Wanted(func(r workload.Role) []string {
@@ -81,7 +81,7 @@ func (c *copies) need(m *trial.Maker, nodes []record.Node) (lines []string, err 
 		return nil
 	})
 	for _, img := range slices.Sorted(maps.Keys(takes)) {
-		lines = append(lines, fmt.Sprintf("cold starts: each pass over the study takes %d copies of %s on the node that makes it; the registry has %d (docs/workloads/startup.md)", takes[img], called(img), len(c.of[img][nodes[0].Host.Arch])))
+		lines = append(lines, fmt.Sprintf("cold starts: each pass over the study uses %d copies of %s on its node; the registry has %d (docs/workloads/startup.md)", takes[img], called(img), len(c.of[img][nodes[0].Host.Arch])))
 	}
 	return lines, err
 }
@@ -102,19 +102,19 @@ func (p place) Copy(ctx context.Context, img, node string) (string, error) {
 	if !n.looked {
 		var err error
 		if n.refs, err = c.absent(ctx, node, refs); err != nil {
-			return "", fmt.Errorf("cannot find out which images node %s has: %w", node, err)
+			return "", fmt.Errorf("cannot find out which images the node %s has: %w", node, err)
 		}
 		n.looked = true
 	}
 	if len(n.refs) == 0 {
-		return "", fmt.Errorf("node %s has pulled all %d copies of %s; %s", node, len(refs), called(img), pushMore(img, 2*len(refs)))
+		return "", fmt.Errorf("the node %s has pulled all %d copies of %s; %s", node, len(refs), called(img), pushMore(img, 2*len(refs)))
 	}
 	ref := n.refs[0]
 	n.refs = n.refs[1:]
 	return ref, nil
 }
 
-// arch is the processor of a node.
+// arch returns the processor architecture of a node.
 func (p place) arch(node string) string {
 	for i := range p.at {
 		if p.at[i].Name == node {
@@ -124,12 +124,12 @@ func (p place) arch(node string) string {
 	return ""
 }
 
-// looksAtOnce bounds the containers of a pod that looks for images.
+// looksAtOnce is the most containers of a pod that looks for images.
 const looksAtOnce = 100
 
-// absent are the images that a node does not have. A study that goes on has used some, and another one before it may have.
+// absent returns the images that a node does not have. A continued study has already used some, and so may an earlier study.
 func (c *copies) absent(ctx context.Context, node string, refs []string) (out []string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the kubelet did not say so within %s", upWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the kubelet did not report them within %s", upWithin))
 	defer cancel()
 	for some := range slices.Chunk(refs, looksAtOnce) {
 		c.mu.Lock()
@@ -149,7 +149,7 @@ func (c *copies) absent(ctx context.Context, node string, refs []string) (out []
 	return out, nil
 }
 
-// look starts a pod that looks for images, reads what it shows, and deletes it.
+// look starts a pod that looks for images, reads the result from its status, and deletes the pod.
 func (c *copies) look(ctx context.Context, p *corev1.Pod) (has map[string]bool, err error) {
 	err = c.api.Create(ctx, p)
 	if err != nil && len(pod.Limit(p, err)) > 0 {
@@ -186,7 +186,8 @@ func (c *copies) look(ctx context.Context, p *corev1.Pod) (has map[string]bool, 
 	return has, err
 }
 
-// unscheduled says why a pod gets no node; nil if it has one or may get one. The states of a look's containers are its answer.
+// unscheduled says why a pod gets no node; nil if it has one or may still get one. It ignores the containers' states: those are the
+// result of a look.
 func unscheduled(p *corev1.Pod) error {
 	bare := p.DeepCopy()
 	bare.Status.ContainerStatuses = nil

@@ -18,7 +18,7 @@ import (
 	workloadall "tare/workload/all"
 )
 
-// coldPlace is a place with two nodes, whose registry has n copies of tare's image and of the image node.
+// coldPlace returns a place with two nodes. Its registry has n copies of tare's image and of the image node.
 func coldPlace(t *testing.T, n int) (*kubelets, place, []string) {
 	t.Helper()
 	k, p := newKubelets(t, record.Node{Name: "a", Host: record.Host{Arch: "amd64"}}, record.Node{Name: "b", Host: record.Host{Arch: "amd64"}})
@@ -32,7 +32,7 @@ func coldPlace(t *testing.T, n int) (*kubelets, place, []string) {
 	return k, p, refs
 }
 
-// TestCopies: each node gets each copy of each image once, without those that it has already. The pods that look are gone afterwards.
+// TestCopies: each node gets each copy of each image once, except the copies that it already has. The look pods are gone afterwards.
 func TestCopies(t *testing.T) {
 	const n = looksAtOnce + 5
 	k, p, refs := coldPlace(t, n)
@@ -66,7 +66,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCopiesCheck: a cell is refused where a trial has too few copies, with what to push. Without cold starts, nobody asks.
+// TestCopiesCheck: a cell is refused if a trial has too few copies, and the message says what to push. Without cold starts, there is no check.
 func TestCopiesCheck(t *testing.T) {
 	_, p, _ := coldPlace(t, 4)
 	for _, c := range []struct {
@@ -75,8 +75,8 @@ func TestCopiesCheck(t *testing.T) {
 		want  string // "": it can
 	}{
 		{"", 0, ""}, {"", 4, ""}, {"node", 4, ""}, {"ruby", 0, ""},
-		{"", 6, "tare's image has 4 copies for the node a, and a trial takes 6; push it with `tare image push tare REFERENCE --cold 6`"},
-		{"ruby", 2, "the registry of the image ruby has no copies of it"},
+		{"", 6, "tare's image has 4 copies for the node a, but a trial needs 6; push it with `tare image push tare REFERENCE --cold 6`"},
+		{"ruby", 2, "no copies of the image ruby for the node"},
 	} {
 		err := p.Check(trial.Demand{Image: c.image, Cold: c.cold})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -85,7 +85,7 @@ func TestCopiesCheck(t *testing.T) {
 	}
 }
 
-// TestLookPod: the pod needs no privilege, and may not pull.
+// TestLookPod: a look pod needs no privilege, and must not pull.
 func TestLookPod(t *testing.T) {
 	_, p, refs := coldPlace(t, 2)
 	look := p.cold.study.Look("t1-look-1", "a", refs)
@@ -99,7 +99,7 @@ func TestLookPod(t *testing.T) {
 	}
 }
 
-// TestCopiesNeed: a study says what its cold cells take in a pass, and only those.
+// TestCopiesNeed: a study says how many copies its cold cells use in a pass. Warm cells count nothing.
 func TestCopiesNeed(t *testing.T) {
 	_, p, _ := coldPlace(t, 60)
 	loads := map[string]workload.Workload{}
@@ -124,10 +124,10 @@ func TestCopiesNeed(t *testing.T) {
 		t.Errorf("warm: %q", got)
 	}
 	got := need("{kind: startup, image: cold, repeats: 3, burst: 2}")
-	if len(got) != 1 || !strings.Contains(got[0], "takes 24 copies of tare's image") || !strings.Contains(got[0], "the registry has 60") {
+	if len(got) != 1 || !strings.Contains(got[0], "uses 24 copies of tare's image") || !strings.Contains(got[0], "the registry has 60") {
 		t.Errorf("%q", got)
 	}
-	if got := need("{kind: startup, image: cold, repeats: 1, program: node}"); len(got) != 1 || !strings.Contains(got[0], "takes 4 copies of the image node") {
+	if got := need("{kind: startup, image: cold, repeats: 1, program: node}"); len(got) != 1 || !strings.Contains(got[0], "uses 4 copies of the image node") {
 		t.Errorf("%q", got)
 	}
 }

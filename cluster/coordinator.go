@@ -41,7 +41,7 @@ type Brief struct {
 	Pods          map[string]int // that each of them takes (allocatable)
 	Tolerations   []corev1.Toleration
 	Images        map[string]Image    // by name
-	Copies        map[string][]string // of tare's own image, by processor, for cold starts
+	Copies        map[string][]string // references of copies of tare's own image, by processor, for cold starts
 	Storage       []pod.StorageClass  // nil: not known
 	Agents        string              // name of the Secret with their identity
 	Observers     string              // the token of the nodes' observers; "": there are none
@@ -282,7 +282,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	}}
 }
 
-// copies are the images for cold starts that the user has pushed.
+// copies returns the images for cold starts that the user has pushed.
 func (s *insideSite) copies(st *pod.Study) *copies {
 	of := map[string]map[string][]string{"": s.brief.Copies}
 	for name, img := range s.brief.Images {

@@ -24,7 +24,7 @@ func explained(err error, namespace string) error {
 		return err
 	}
 	if apierrors.IsUnauthorized(err) {
-		return errors.New("the API server does not accept the kubeconfig's credentials (Unauthorized); they may have expired: log in again, or give another --context")
+		return errors.New("the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired; log in again, or give another --context")
 	}
 	text, details := status.Status().Message, status.Status().Details
 	if apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" {

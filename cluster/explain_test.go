@@ -33,7 +33,7 @@ func TestExplained(t *testing.T) {
 		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "bench"), "bench", "there is no namespace bench; create it with `kubectl create namespace bench`, or leave -n out"},
 		{refusal(`secrets "x" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1`), "bench", "ResourceQuota q of namespace bench has no room for it (requested: secrets=1, used: secrets=1, limited: secrets=1); delete"},
 		{refusal(`pods "x" is forbidden: failed quota: q: must specify limits.cpu for: tare`), "bench", "ResourceQuota q of namespace bench refuses pods that do not state limits.cpu for: tare; write factors: {cpu-limit: [1]"},
-		{apierrors.NewUnauthorized("Unauthorized"), "", "the API server does not accept the kubeconfig's credentials (Unauthorized); they may have expired"},
+		{apierrors.NewUnauthorized("Unauthorized"), "", "the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired"},
 		{refusal("anything else"), "bench", "anything else"},
 		{errors.New("connection refused"), "", "connection refused"},
 	} {
@@ -67,7 +67,7 @@ func TestQuotaOfPods(t *testing.T) {
 	}
 }
 
-// TestUnbindable: a claim of a class that the cluster lacks is told, and one that may exist is not.
+// TestUnbindable: a claim gets a warning if the cluster lacks its class, and none if the class may exist.
 func TestUnbindable(t *testing.T) {
 	fast, none := "fast", ""
 	local, usual := []pod.StorageClass{{Name: "local"}}, []pod.StorageClass{{Name: "fast", Default: true}}
@@ -76,7 +76,7 @@ func TestUnbindable(t *testing.T) {
 		has  []pod.StorageClass
 		want string
 	}{
-		{&fast, local, `the cluster has no StorageClass "fast"`}, {nil, local, "no StorageClass of the cluster is the default"},
+		{&fast, local, `the cluster has no StorageClass "fast"`}, {nil, local, "the cluster has no default StorageClass"},
 		{&fast, usual, ""}, {nil, usual, ""}, {&none, local, ""}, {&fast, nil, ""},
 	} {
 		if got := unbindable(&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: c.name}}, c.has); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {

@@ -97,7 +97,7 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 	return out, nil
 }
 
-// ask asks a registry about an image for each of these processors. It returns what it says for the first, and the copies by processor.
+// ask asks a registry about an image for each of these processors. It returns the answer for the first one, and the copies by processor.
 func (s *Site) ask(ctx context.Context, reference string, archs []string) (first image.Asked, copies map[string][]string, err error) {
 	copies = map[string][]string{}
 	for i, arch := range archs {
@@ -112,14 +112,14 @@ func (s *Site) ask(ctx context.Context, reference string, archs []string) (first
 	return first, copies, nil
 }
 
-// lookUp asks the registry for tare's image, and returns its copies by processor. It returns an error only if no node can have it: where
-// the registry does not answer from here, the nodes may reach it.
+// lookUp asks the registry for tare's image, and returns its copies by processor. It returns an error only if no node can pull the image.
+// If the registry does not answer from here, the nodes may still reach it.
 func (s *Site) lookUp(ctx context.Context, archs []string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	_, copies, err := s.ask(ctx, s.Image, archs)
 	if errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference) {
-		return nil, fmt.Errorf("--tare-image %s: %w; `tare image push tare REFERENCE` pushes it, and prints the reference to give", s.Image, err)
+		return nil, fmt.Errorf("--tare-image %s: %w; push it with `tare image push tare REFERENCE`, and pass the printed reference", s.Image, err)
 	}
 	return copies, nil
 }

@@ -285,14 +285,14 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 	return out, nil
 }
 
-// unbindable says that a claim stays pending, because the cluster lacks its StorageClass; "": it has it, or nobody may
-// list them (nil).
+// unbindable says that a claim stays pending, because the cluster lacks its StorageClass. It returns "" if the cluster has the class, or
+// if the user may not list the classes (has is nil).
 func unbindable(c *corev1.PersistentVolumeClaim, has []pod.StorageClass) string {
 	name := c.Spec.StorageClassName
 	switch {
 	case has == nil:
 	case name == nil && !slices.ContainsFunc(has, func(k pod.StorageClass) bool { return k.Default }):
-		return "no StorageClass of the cluster is the default, so the claim stays unbound; tare run skips the cell"
+		return "the cluster has no default StorageClass, so the claim stays unbound; tare run skips the cell"
 	case name != nil && *name != "" && !slices.ContainsFunc(has, func(k pod.StorageClass) bool { return k.Name == *name }):
 		return fmt.Sprintf("the cluster has no StorageClass %q, so the claim stays unbound; tare run skips the cell", *name)
 	}

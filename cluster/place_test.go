@@ -43,7 +43,7 @@ func TestLinkOfPods(t *testing.T) {
 	}
 }
 
-// TestNoSavedPods: a workload that saves and restores sandboxes is refused, with where it can be measured.
+// TestNoSavedPods: a workload that saves and restores sandboxes is refused, and the message says where to measure it.
 func TestNoSavedPods(t *testing.T) {
 	if err := (place{}).Check(trial.Demand{Saved: true}); err == nil || !strings.Contains(err.Error(), "measure checkpoint on a host") {
 		t.Error(err)

@@ -15,7 +15,7 @@ func Roles(namespace string, t Tier) (string, error) {
 		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
 	}
 	if t.Own = namespace == ""; t.Objects && !t.Own {
-		return "", errors.New("--objects and -n: the workloads objects and claims create namespaces of their own, so their studies cannot share one; leave -n out")
+		return "", errors.New("--objects and -n: the workloads objects and claims create their own namespaces, so their studies cannot use an existing one; leave -n out")
 	}
 	return roles(namespace, t), nil
 }

@@ -35,7 +35,7 @@ func CoordinatorRules() []Rule {
 	}
 }
 
-// LoadRules are the rights of roles that use the cluster's API: of the loads on objects and claims, in namespaces that they
+// LoadRules are the rights of roles that use the cluster's API: the loads on objects and claims, in namespaces that they
 // create.
 func LoadRules() []Rule {
 	metrics := whole(Rule{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}, Why: "read the API server's own metrics; without it, studies do not say what bound it"})
@@ -52,7 +52,7 @@ func LoadRules() []Rule {
 		whole(rule("change and read objects, where a file says so, and see when they are gone", "", open, "get", "patch")),
 		whole(rule("see when pods run, and when claims are bound and gone with their volumes", "", []string{"pods", "persistentvolumeclaims", "persistentvolumes"}, "list", "watch")),
 		whole(rule("see when volumes are attached and detached", "storage.k8s.io", []string{"volumeattachments"}, "list", "watch")),
-		whole(rule("find the storage class of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
+		whole(rule("find the StorageClass of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
 		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
 		whole(rule("check that the node whose memory is read is the one that the load runs on", "", []string{"nodes"}, "get")),
 	}
@@ -89,7 +89,7 @@ func UserRules(t Tier) []Rule {
 		out = append(out, privileged)
 	}
 	if t.Objects && t.Own {
-		out = append(out, whole(rule("give the load on objects or claims its rights, which the study's namespace takes along at its end", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
+		out = append(out, whole(rule("give the load on objects or claims its rights, which Kubernetes deletes with the study's namespace", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
 		for _, r := range LoadRules() {
 			r.Why += "; only the load on objects or claims does this"
 			out = append(out, r)

@@ -259,7 +259,7 @@ func TestAnotherDisk(t *testing.T) {
 	}
 }
 
-// TestNoImageIsPulled: a cold start is refused, with what to write.
+// TestNoImageIsPulled: a cold start is refused, and the message says what to write.
 func TestNoImageIsPulled(t *testing.T) {
 	if err := place(t).Check(trial.Demand{Cold: 2}); err == nil || !strings.Contains(err.Error(), "write image: warm") {
 		t.Error(err)

@@ -97,8 +97,8 @@ const (
 	// SandboxLaunch is a sample: seconds of all steps of the start of a sandbox that a trial only starts and
 	// ends, beside the SandboxBoot of each. Its labels are those of sandbox_start.
 	SandboxLaunch = "sandbox_launch"
-	// SandboxPulled is a sample: bytes of the image that a node pulled for a sandbox that a trial only starts and ends, as the
-	// node tells them: with containerd, compressed. Its labels are those of sandbox_start.
+	// SandboxPulled is a sample: the size in bytes of the image that a node pulled for a sandbox that a trial only starts and
+	// ends, as the node reports it. containerd reports the compressed size. Its labels are those of sandbox_start.
 	SandboxPulled = "sandbox_pulled"
 	// ClockOffset and ClockUncertainty are samples, in seconds: what to add to a time in a
 	// sandbox with its own kernel, and its uncertainty; LabelEnd, and LabelPhase start or stop.

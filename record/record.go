@@ -159,8 +159,8 @@ type Warning struct {
 }
 
 // LabelStep is the label of figures of one step of a load that grows within a trial, from 1. StepBound is the sample that
-// says what bound a step: its label by has a word, its Original a sentence. RemovalBound is that of the removal of what the
-// step had made.
+// says what bound a step: its label by has a word, its Original a sentence. RemovalBound says what
+// bound the removal of the objects of a step.
 const (
 	LabelStep    = "step"
 	StepBound    = "step_bound"

@@ -169,7 +169,7 @@ type Launch struct {
 	Exited      time.Duration // the command's end was seen
 	Deleted     time.Duration // all of the sandbox is gone
 	Boot        []BootPhase   // the steps of its start (Phased), of kinds that tell them
-	Pulled      int64         // bytes of the image that was pulled for it, as the node tells them; 0: none, or not known
+	Pulled      int64         // bytes of the image that the node pulled for the sandbox, as the node reports them; 0: none, or not known
 }
 
 // Spec is a sandbox that this host has made room for.
@@ -208,7 +208,7 @@ type Want struct {
 	Role        string            // of the workload: server, client
 	Name        string            // unique at the site; cgroups, containers, pods and directories bear it
 	Image       string            // root file system; "" for the tree with the study's tools
-	Copy        string            // reference of a copy of it, which the node is to pull for this sandbox; "": any may be there
+	Copy        string            // reference of a copy of the image that the node must pull for this sandbox; "": the node may have the image
 	Writable    bool              // the root file system can be written to
 	Networked   bool              // the sandbox has an address that others reach
 	Addresses   int               // more addresses that the sandbox is to have beside it, if it is networked

@@ -150,7 +150,7 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 			continue
 		}
 		if p.Name == FactorSandbox && d.refused[t] {
-			return "", false // its definition says what is wrong
+			return "", false // the error of its definition says what is wrong
 		}
 		if p.Name == FactorSandbox && d.cat.Lacks != nil {
 			what, instead := d.cat.Lacks(t)

@@ -74,7 +74,7 @@ type draft struct {
 	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
 	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
-	refused map[string]bool // sandboxes whose definitions have mistakes, so that their names are none
+	refused map[string]bool // sandboxes whose definitions have errors
 	pace    pace            // of workloads that do not say theirs
 
 	loads    []*load
@@ -345,7 +345,7 @@ func (d *draft) stop(n *yaml.Node) {
 	d.fraction(keys["width"].val, "width", 0, 1, &s.Width)
 }
 
-// without refuses the keys that have no effect together with a pair, which what names.
+// without refuses the keys that have no effect together with the pair p. Messages call the pair what.
 func (d *draft) without(keys map[string]pair, p pair, what string, excluded ...string) {
 	for _, k := range excluded {
 		if q, both := keys[k]; both {

@@ -28,7 +28,7 @@ import (
 type launching struct {
 	kind
 	alive  atomic.Int64
-	copies []string // of the images that they were launched from
+	copies []string // references of the copies that the launches used
 }
 
 func (l *launching) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {
@@ -190,7 +190,7 @@ func TestFilledNode(t *testing.T) {
 	}
 }
 
-// copying is a place that has two copies of each image for each node.
+// copying is a place with two copies of each image.
 type copying struct {
 	Place
 	given int
@@ -207,8 +207,8 @@ func (c *copying) Copy(_ context.Context, image, node string) (string, error) {
 	return fmt.Sprintf("%s on %s, %d", image, node, c.given), nil
 }
 
-// TestColdLaunch: each launch of a cold role has a copy of its own, and the size of what was pulled is kept. Without copies, the trial
-// fails and says why. Other roles get none.
+// TestColdLaunch: each launch of a cold role has its own copy, and the trial keeps the size of the pulled image. Without copies, the
+// trial fails and says why. Other roles get no copies.
 func TestColdLaunch(t *testing.T) {
 	for _, c := range []struct {
 		count  int

@@ -197,7 +197,7 @@ func (t *trial) burst(ctx context.Context, l sandbox.Launcher, ep *endpoint, fro
 	return made, nil
 }
 
-// launchSteps keeps the steps of a launched sandbox's start, the whole of it, and the size of the image that was pulled for it.
+// launchSteps keeps the steps of a launched sandbox's start, its total time, and the size of the image that the node pulled for it.
 func (t *trial) launchSteps(ep *endpoint, got *sandbox.Launch) {
 	if got.Pulled > 0 {
 		t.rec.Samples = append(t.rec.Samples, record.Sample{Name: record.SandboxPulled, Labels: ep.cost, Unit: record.Byte, Kind: record.Value, Value: float64(got.Pulled)})

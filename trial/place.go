@@ -49,10 +49,10 @@ type Filler interface {
 	Fill(ctx context.Context, trial, node string, percent int) (string, error)
 }
 
-// Copier is a Place that has copies of images which share nothing with each other. A Place that is none refuses a Demand with Cold.
+// Copier is a Place that has copies of images. The copies share no layer. A Place without copies refuses a Demand with Cold.
 type Copier interface {
-	// Copy returns the reference of a copy of an image that a node does not have, another one for each call. The image is
-	// a role's; "" is the tree with the study's tools. The error says why there is none.
+	// Copy returns the reference of a copy of an image that a node does not have. Each call returns a different copy. The image is
+	// a role's; "" is the tree with the study's tools. The error says why there is no copy.
 	Copy(ctx context.Context, image, node string) (reference string, err error)
 }
 
@@ -91,8 +91,8 @@ type Demand struct {
 	Addresses int  // that a role is to have beside its own
 	API       bool // a role's program uses the cluster's API
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
-	Saved     bool // a role's sandboxes are saved and restored
-	Cold      int  // copies of the image that a trial wants, each for one sandbox; 0: none
+	Saved     bool // the trial saves and restores a role's sandboxes
+	Cold      int  // copies of the image that the trial needs, one for each cold sandbox; 0: none
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
 	Beside   int // of that: sandboxes that start at once there

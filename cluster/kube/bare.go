@@ -8,9 +8,9 @@ import (
 )
 
 // Bare returns an HTTP client with the client's credentials, and the server's address. It has no limit of requests, and
-// tries nothing twice: both are for whoever measures the server. With spread, it has a connection for each request at a time
-// (HTTP/1.1), so that a load balancer spreads them over the servers, and each takes less of both sides' processors. Else all
-// go over one (HTTP/2), to one server.
+// tries nothing twice: both are for a caller that measures the server. With spread, each request in progress has its own
+// connection (HTTP/1.1). So a load balancer spreads the requests over the servers, and each request needs less processor time on both sides.
+// Without spread, all requests share one connection (HTTP/2) to one server.
 func (c *Client) Bare(spread bool) (*http.Client, string, error) {
 	cfg := rest.CopyConfig(c.config)
 	cfg.RateLimiter = nil

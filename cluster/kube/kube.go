@@ -113,7 +113,7 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 		if of.APIPath = "/apis"; gv.Group == "" {
 			of.APIPath = "/api"
 		}
-		// Decoding it takes a tenth of the time of JSON. The server answers in JSON where a type is a custom resource's.
+		// Decoding protobuf takes a tenth of the time of JSON. The server answers in JSON for custom resources.
 		of.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		if c.groups[gv], err = rest.RESTClientFor(of); err != nil {
 			return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
@@ -136,17 +136,17 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// dialWithin bounds a connection to the API server.
+// dialWithin is the time limit for a connection to the API server.
 const dialWithin = 10 * time.Second
 
-// Ping asks the server once whether it answers, where other functions try for a minute.
+// Ping asks the server once whether it answers. Other functions try for a minute.
 func (c *Client) Ping(ctx context.Context) error {
 	err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 	var answer apierrors.APIStatus
 	if err == nil || errors.As(err, &answer) {
 		return nil
 	}
-	return fmt.Errorf("the API server %s does not answer: %w; check that the cluster runs and that this machine reaches it, or give another --context", c.Server(), err)
+	return fmt.Errorf("cannot reach the API server %s: %w; check that the cluster runs and that this machine can reach it, or give another --context", c.Server(), err)
 }
 
 // Server is the address of the API server.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPing: a server that refuses has answered, and one that is gone is told at once.
+// TestPing: a refusal counts as an answer, and a missing server is reported at once.
 func TestPing(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -25,7 +25,7 @@ func TestPing(t *testing.T) {
 		t.Errorf("a refusal: %v", err)
 	}
 	h.Close()
-	if err := c.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "the API server "+h.URL+" does not answer") {
+	if err := c.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot reach the API server "+h.URL) {
 		t.Errorf("no server: %v", err)
 	}
 }

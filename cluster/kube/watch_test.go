@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestFormats: a watch asks for protobuf, and takes the JSON of a server that has no other.
+// TestFormats: a watch asks for protobuf, and accepts JSON from a server that has no protobuf.
 func TestFormats(t *testing.T) {
 	accept := make(chan string, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

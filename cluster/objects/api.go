@@ -22,8 +22,8 @@ import (
 
 // api is the API server, as a load sees it. It is safe for concurrent use.
 type api struct {
-	http  *http.Client // for what the load is made of
-	one   *http.Client // for what goes on: the watch, and readings of one server
+	http  *http.Client // for the load's own requests
+	one   *http.Client // for watches, lists, and readings of one server
 	base  string
 	limit flowcontrol.RateLimiter // nil: there is none
 
@@ -109,7 +109,7 @@ func (a *api) send(ctx context.Context, method, path string, body []byte, kind .
 	return errors.Join(err, resp.Body.Close())
 }
 
-// open asks for what the caller reads, in a format.
+// open sends a GET request for an answer in the given format. The caller reads and closes the body.
 func (a *api) open(ctx context.Context, path, format string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *api) open(ctx context.Context, path, format string) (*http.Response, er
 	return answered(a.one.Do(req))
 }
 
-// answered tells a refusal from other answers.
+// answered returns an error if the answer is a refusal.
 func answered(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"tare/workload/objects/pace"
 )
 
-// storageClass is what is kept of a StorageClass.
+// storageClass has the fields of a StorageClass that the load needs.
 type storageClass struct {
 	Metadata      meta   `json:"metadata"`
 	Provisioner   string `json:"provisioner"`
@@ -76,24 +76,24 @@ func chooseClass(all []storageClass, name, consumer string) (*storageClass, erro
 		return c.Metadata.Name == name || name == "" && c.Metadata.Annotations[isDefault] == "true"
 	})
 	if i < 0 && name == "" {
-		return nil, errors.New("the cluster has no default StorageClass; name one with storage")
+		return nil, errors.New("the cluster has no default StorageClass; name a class with the parameter storage")
 	}
 	if i < 0 {
-		return nil, fmt.Errorf("storage %s: the cluster has no such StorageClass; `kubectl get storageclass` lists them", name)
+		return nil, fmt.Errorf("storage %s: the cluster has no StorageClass of this name; `kubectl get storageclass` lists the names", name)
 	}
 	c := &all[i]
 	switch {
 	case c.Provisioner == noProvisioner:
-		return nil, fmt.Errorf("storage %s: nothing makes volumes of this class (provisioner %s); use a class that has a provisioner", c.Metadata.Name, noProvisioner)
+		return nil, fmt.Errorf("storage %s: this class has no provisioner that creates volumes (provisioner %s); use a class with a provisioner", c.Metadata.Name, noProvisioner)
 	case c.ReclaimPolicy == retain:
-		return nil, fmt.Errorf("storage %s keeps the volumes of deleted claims (reclaimPolicy Retain), so each claim would leave one behind; use a class with reclaimPolicy Delete", c.Metadata.Name)
+		return nil, fmt.Errorf("storage %s: this class keeps the volumes of deleted claims (reclaimPolicy Retain), so each claim would leave a volume behind; use a class with reclaimPolicy Delete", c.Metadata.Name)
 	case c.Binding == waits && consumer == objects.ConsumerNone:
-		return nil, fmt.Errorf("storage %s binds a claim when a pod uses it (volumeBindingMode %s), so consumer none waits forever; write consumer: pod, or use a class with the mode Immediate", c.Metadata.Name, waits)
+		return nil, fmt.Errorf("storage %s: this class binds a claim only when a pod uses it (volumeBindingMode %s), so with consumer: none the claims would wait forever; write consumer: pod, or use a class with volumeBindingMode Immediate", c.Metadata.Name, waits)
 	}
 	return c, nil
 }
 
-// claimSpec is that of a claim.
+// claimSpec returns the spec of a claim.
 func claimSpec(o *options) fields {
 	spec := fields{
 		"accessModes": []string{"ReadWriteOnce"}, "volumeMode": "Filesystem",
@@ -108,10 +108,10 @@ func claimSpec(o *options) fields {
 	return spec
 }
 
-// writeWithin is how long a pod that is deleted may still write its first byte.
+// writeWithin is how long a deleted pod still has to write its first byte.
 const writeWithin = 30 // s
 
-// newUsers returns the maker of the pods that use claims, each with its claim's name.
+// newUsers returns the maker of the pods that use the claims. Each pod has the name of its claim.
 func newUsers(o *options, load string) (*maker, error) {
 	spec := podSpec(o)
 	spec["restartPolicy"], spec["terminationGracePeriodSeconds"] = "Never", writeWithin
@@ -244,7 +244,7 @@ func (l *claimer) why(s *objects.Step, followed int) {
 	switch {
 	case s.Failed > 0:
 	case c.Settled < followed:
-		s.Why = strings.TrimSuffix(fmt.Sprintf("%d of %d claims could not be used within %s: %s", followed-c.Settled, s.Objects, l.timeout, c.Message), ": ")
+		s.Why = strings.TrimSuffix(fmt.Sprintf("%d of %d claims were not usable within %s: %s", followed-c.Settled, s.Objects, l.timeout, c.Message), ": ")
 	case missing > 0:
 		s.Why = fmt.Sprintf("%d of %d claims were not created within %s", missing, s.Objects, l.timeout)
 	case c.Gone < followed:
@@ -255,7 +255,7 @@ func (l *claimer) why(s *objects.Step, followed int) {
 	s.Ended = true
 }
 
-// seenEvent is what is kept of an event about a claim.
+// seenEvent has the fields of an event about a claim that the load needs.
 type seenEvent struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
@@ -282,7 +282,7 @@ func (l *claimer) trouble(ctx context.Context, all []*claim) string {
 		events, _, err := list[seenEvent](ctx, l.api, "/api/v1/namespaces/"+space+"/events?limit=1000&fieldSelector=involvedObject.kind%3DPersistentVolumeClaim")
 		events = slices.DeleteFunc(events, func(e seenEvent) bool { return !waits[e.About.Name] })
 		if err != nil || len(events) == 0 {
-			continue // the pod's words have to do
+			continue // then the message of the pod's status is used
 		}
 		e := events[len(events)-1]
 		if i := slices.IndexFunc(events, func(e seenEvent) bool { return e.Type == "Warning" }); i >= 0 {

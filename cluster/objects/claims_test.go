@@ -17,7 +17,7 @@ import (
 	"tare/workload/objects"
 )
 
-// TestClaimManifests: claims and their pods are ones that the API knows, and a pod's volume is its claim.
+// TestClaimManifests: the manifests of claims and pods are valid for the API, and a pod's volume is its claim.
 func TestClaimManifests(t *testing.T) {
 	o := options{study: "t1", image: "example.org/tare", kind: objects.Claim, nodes: objects.Untainted, storage: "fast", size: 1 << 20}
 	for _, o.mode = range []string{objects.Filesystem, objects.Block} {
@@ -45,7 +45,7 @@ func TestClaimManifests(t *testing.T) {
 	}
 }
 
-// TestChooseClass: a class that cannot do what is asked is refused with what to do.
+// TestChooseClass: a class that does not fit is refused, and the message says what to do.
 func TestChooseClass(t *testing.T) {
 	all := []storageClass{{Provisioner: "p", Binding: waits, ReclaimPolicy: "Delete"}, {Provisioner: "p", Binding: "Immediate"}, {Provisioner: noProvisioner}, {Provisioner: "p", ReclaimPolicy: retain}}
 	for i, name := range []string{"late", "now", "by-hand", "keeps"} {
@@ -59,8 +59,8 @@ func TestChooseClass(t *testing.T) {
 		want           string // the provisioner, or a part of the error
 	}{
 		{with, "", objects.ConsumerNone, "q"}, {all, "late", objects.ConsumerPod, "p"}, {all, "now", objects.ConsumerNone, "p"},
-		{all, "", objects.ConsumerPod, "no default StorageClass"}, {all, "fast", objects.ConsumerPod, "no such StorageClass"},
-		{all, "late", objects.ConsumerNone, "waits forever"}, {all, "by-hand", objects.ConsumerPod, "nothing makes volumes"}, {all, "keeps", objects.ConsumerPod, "leave one behind"},
+		{all, "", objects.ConsumerPod, "no default StorageClass"}, {all, "fast", objects.ConsumerPod, "no StorageClass of this name"},
+		{all, "late", objects.ConsumerNone, "would wait forever"}, {all, "by-hand", objects.ConsumerPod, "has no provisioner"}, {all, "keeps", objects.ConsumerPod, "leave a volume behind"},
 	} {
 		got, err := chooseClass(c.all, c.name, c.consumer)
 		if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && got.Provisioner != c.want {
@@ -69,7 +69,7 @@ func TestChooseClass(t *testing.T) {
 	}
 }
 
-// story gives events to the watches of a load. Its times are seconds after its beginning.
+// story passes events to the watches of a load. Its times are in seconds since its beginning.
 type story struct {
 	*testing.T
 	v     *volumes
@@ -109,7 +109,7 @@ func (s *story) pod(seconds float64, typ, name, node, phase, message string) {
 	tell(s, s.v.seePod, seconds, typ, fmt.Sprintf(`{"metadata":{"labels":{"tare/object":%q}},"spec":{"nodeName":%q},"status":{"phase":%q,"containerStatuses":[{"state":%s}]}}`, name, node, phase, state))
 }
 
-// wrote is what the program in a pod says.
+// wrote adds the report of the program in a pod.
 func (s *story) wrote(started, written float64) string {
 	return fmt.Sprintf(`{"started":%d,"written":%d}`, s.at(started).UnixNano(), s.at(written).UnixNano())
 }
@@ -126,7 +126,7 @@ func parts(stages []objects.Stage) string {
 	return strings.Join(out, ", ")
 }
 
-// TestStages: a claim has each of its stages once, with the times of the program in its pod.
+// TestStages: a claim has each stage once, with the times of the program in its pod.
 func TestStages(t *testing.T) {
 	s := newStory(t, objects.ConsumerPod)
 	s.v.late = true
@@ -173,7 +173,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestStuck: claims that are not bound, whose program cannot write and that do not go are told apart, with the reason.
+// TestStuck: the load tells apart claims that are not bound, cannot be written to, or do not disappear, and gives the reason.
 func TestStuck(t *testing.T) {
 	s := newStory(t, objects.ConsumerPod)
 	all := map[string]*claim{}
@@ -203,7 +203,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestClocks: times of a node whose clock is wrong are not taken.
+// TestClocks: the load ignores the times of a node whose clock is wrong.
 func TestClocks(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -227,7 +227,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestMissed: after a watch that broke, what is gone in the meantime is found. A first list that is refused ends the load.
+// TestMissed: after a broken watch, the load finds the objects that disappeared in the meantime. If the first list is refused, the load ends.
 func TestMissed(t *testing.T) {
 	var lists atomic.Int64
 	a := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -265,7 +265,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestWriteFirst: a byte is in a volume with a file system, or at the beginning of a device.
+// TestWriteFirst: the byte is in a file of the volume, or at the beginning of the device.
 func TestWriteFirst(t *testing.T) {
 	dir := t.TempDir()
 	device := filepath.Join(dir, "device")

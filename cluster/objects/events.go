@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxEvent bounds an event, in bytes. The API server takes no object of more than 3 MB.
+// maxEvent is the most bytes of an event. The API server accepts no object of more than 3 MB.
 const maxEvent = 16 << 20
 
-// streamPods is stream for pods, in protobuf, where what is not wanted is stepped over at once
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). A load has several events for each pod, so reading
-// them whole, or from JSON, is most of what a client does.
+// streamPods is stream for pods, in protobuf
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It skips the fields that the load does not need.
+// A load gets several events for each pod. If the client decoded them completely, or from JSON, this would be most of its work.
 func streamPods(ctx context.Context, a *api, path string, see func(e *event[seenPod], at time.Time)) error {
 	resp, err := a.open(ctx, path+watching, "application/vnd.kubernetes.protobuf;stream=watch")
 	if err != nil {
@@ -40,7 +40,7 @@ func streamPods(ctx context.Context, a *api, path string, see func(e *event[seen
 	}
 }
 
-// nextFrame reads an event's text over that of the last one: its length in four bytes, and then the event.
+// nextFrame reads the next event: its length in four bytes, then its text. It reuses the buffer of the last event.
 func nextFrame(in io.Reader, last []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -64,7 +64,7 @@ func readEvent(text []byte) (*event[seenPod], error) {
 	return e, each(text, func(number protowire.Number, v []byte) error {
 		switch number {
 		case 1: // type
-			if e.Type = string(v); e.Type == failed { // then the object is a Status
+			if e.Type = string(v); e.Type == failed { // the object is then a Status
 				return errEnded
 			}
 		case 2: // object
@@ -85,7 +85,7 @@ func readEvent(text []byte) (*event[seenPod], error) {
 	})
 }
 
-// readPod reads a Pod: what the load wants of it.
+// readPod reads the fields of a Pod that the load needs.
 func readPod(text []byte, pod *seenPod) error {
 	return each(text, func(number protowire.Number, v []byte) error {
 		switch number {
@@ -158,7 +158,7 @@ func readLabel(entry []byte, of *meta) error {
 	return err
 }
 
-// each calls f for the fields of a message that have a length: strings and messages. It steps over the others.
+// each calls f for each field of a message that has a length: strings and messages. It skips the other fields.
 func each(text []byte, f func(protowire.Number, []byte) error) error {
 	for len(text) > 0 {
 		number, kind, n := protowire.ConsumeTag(text)

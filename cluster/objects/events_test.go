@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// watched is a watch as the API server's own code writes it.
+// watched returns a watch as the API server's own code writes it.
 func watched(t testing.TB, kinds []string, objects ...runtime.Object) []byte {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -53,7 +53,7 @@ func example() *corev1.Pod {
 	}
 }
 
-// TestEvents: what counts of a pod is read out of the server's own form, and an error ends the watch.
+// TestEvents: readers find the needed fields of a pod in the server's own encoding, and an error ends the watch.
 func TestEvents(t *testing.T) {
 	text := watched(t, []string{"ADDED", "DELETED", "ERROR"}, &corev1.Pod{}, example(), &metav1.Status{Message: "too old", Code: 410})
 	a := server(t, func(w http.ResponseWriter, r *http.Request) {

@@ -114,7 +114,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	}
 	if l.volumes != nil {
 		if err = l.volumes.watch(watching, l.api, labelLoad+"="+l.id); err != nil {
-			return fmt.Errorf("cannot follow the claims and their volumes: %w", err)
+			return fmt.Errorf("cannot watch the claims and their volumes: %w", err)
 		}
 	}
 	if l.node != nil {
@@ -411,7 +411,7 @@ func (l *load) remove(ctx context.Context) (float64, error) {
 			}
 		}
 	}
-	if l.volumes != nil { // of a step that ended before them
+	if l.volumes != nil { // the step may have ended before it removed its claims
 		l.volumes.withdraw(from)
 		if l.volumes.wait(limited, removed); limited.Err() != nil {
 			return -1, nil

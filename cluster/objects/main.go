@@ -4,10 +4,10 @@
 // The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
 // (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
 // limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), and
-// the API server's own metrics are read at each step (metrics.go). Claims have steps of their own (claims.go), which
-// watches of claims, pods, volumes and attachments follow (volumes.go, stream.go), with a program in each claim's
-// pod (writer.go); 4. each step is printed as a line of JSON
-// (workload/objects); 5. the namespaces are deleted, whatever happened.
+// the load reads the API server's own metrics at each step (metrics.go). Claims have their own steps (claims.go).
+// There, watches of claims, pods, volumes and attachments follow each claim (volumes.go, stream.go), and a program in its pod
+// writes to it (writer.go); 4. the load prints each step as a line of JSON (workload/objects); 5. it deletes the namespaces,
+// whatever happened.
 package objects
 
 import (
@@ -82,8 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.Float64Var(&o.qps, "qps", 0, "requests a second, at most; 0: no limit")
 	fs.DurationVar(&o.pause, "pause", 0, "after each step")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a step")
-	fs.IntVar(&o.parallel, "parallel", 0, "claims on their way at once; 0: all of a step")
-	fs.StringVar(&o.consumer, "consumer", objects.ConsumerPod, "of claims: pod or none")
+	fs.IntVar(&o.parallel, "parallel", 0, "claims in progress at once; 0: all claims of a step")
+	fs.StringVar(&o.consumer, "consumer", objects.ConsumerPod, "user of each claim: pod or none")
 	fs.StringVar(&o.storage, "storage", "", "StorageClass of claims; without it, the default one")
 	fs.Int64Var(&o.size, "size", 1<<30, "of claims, in bytes")
 	fs.StringVar(&o.mode, "mode", objects.Filesystem, "of claims: filesystem or block")

@@ -100,7 +100,7 @@ func (m *maker) path(namespace string) string {
 	return m.group + "/namespaces/" + namespace + "/" + m.resource
 }
 
-// spaceName is the name of a namespace of a load, the part after the load's id last.
+// spaceName returns the name of a load's namespace. It ends with the load's id and the number.
 func spaceName(study, load, number string) string {
 	return fmt.Sprintf("tare-%s-%s-%s", study, load, number)
 }

@@ -52,7 +52,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestBenchmark: the pods that the benchmark has kube-burner create are those of the load.
+// TestBenchmark: in the benchmark, kube-burner creates the same pods as the load.
 func TestBenchmark(t *testing.T) {
 	file, err := os.ReadFile("../../scripts/bench/studies/pod.yaml")
 	if err != nil {

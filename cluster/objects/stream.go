@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// event is one of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
+// event is an event of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 type event[T any] struct {
 	Type   string `json:"type"`
 	Object T      `json:"object"`
 }
 
-// Types of events: the object is gone, and the watch cannot go on.
+// Types of events: the object was deleted; the watch cannot go on.
 const (
 	deleted = "DELETED"
 	failed  = "ERROR"
@@ -23,10 +23,10 @@ const (
 
 var errEnded = errors.New("the server ended the watch")
 
-// watching makes a watch of a path that has a query.
+// watching turns a path with a query into a watch.
 const watching = "&watch=true&timeoutSeconds=86400"
 
-// stream gives the events of a watch to see until the server ends it. The path has a query.
+// stream calls see with each event of a watch, until the server ends the watch. The path must have a query.
 func stream[T any](ctx context.Context, a *api, path string, see func(e *event[T], at time.Time)) error {
 	resp, err := a.open(ctx, path+watching, "application/json")
 	if err != nil {
@@ -47,10 +47,10 @@ func stream[T any](ctx context.Context, a *api, path string, see func(e *event[T
 	}
 }
 
-// maxList bounds a list, in bytes: that of the volumes of a large cluster, with 1 kB each.
+// maxList is the most bytes of a list. It suffices for the volumes of a large cluster, of 1 kB each.
 const maxList = 256 << 20
 
-// list reads the objects that there are, and the version to watch from.
+// list reads the existing objects, and the resource version from which to watch.
 func list[T any](ctx context.Context, a *api, path string) (items []T, version string, err error) {
 	resp, err := a.open(ctx, path, "application/json")
 	if err != nil {
@@ -67,8 +67,9 @@ func list[T any](ctx context.Context, a *api, path string) (items []T, version s
 	return all.Items, all.Metadata.ResourceVersion, err
 }
 
-// feed follows the objects at a path: it lists them, which tells what is gone since the last time, and watches from there. It
-// ends with ctx, or if it cannot list them the first time; listed hears of that.
+// feed follows the objects at a path. It lists them, which shows what is gone since the last list, and watches from there. It
+// ends with ctx, or if the first list fails. It calls present after each list, and listed with the
+// result of the first one.
 func feed[T any](ctx context.Context, a *api, path string, see func(e *event[T], at time.Time), present func([]T, time.Time), broke func(), listed func(error)) {
 	for begun := false; ctx.Err() == nil; {
 		items, version, err := list[T](ctx, a, path)

@@ -10,8 +10,8 @@ import (
 	"tare/workload/objects"
 )
 
-// span is from when a step's claims were first submitted until all could be used or were given up, or from when they were first
-// deleted until all were gone or given up.
+// span is the time of one half of a step: from the first create request until all claims are usable or the load gives up, or from
+// the first delete request until all are gone or the load gives up.
 type span struct{ from, to time.Time }
 
 // summary sums up the claims of a step.
@@ -95,7 +95,7 @@ func (c *claim) clock() (skewed bool) {
 	return skewed
 }
 
-// awaits reports whether a claim must reach a stage before it can be used.
+// awaits reports whether a claim must reach a stage before it is usable.
 func (c *claim) awaits(stage string) bool {
 	switch stage {
 	case objects.Chosen:
@@ -103,7 +103,7 @@ func (c *claim) awaits(stage string) bool {
 	case objects.Scheduled, objects.Mounted, objects.Written:
 		return c.consumer
 	case objects.Attached:
-		return false // few drivers attach
+		return false // only few drivers attach volumes
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (c *claim) holds(stage string) bool {
 	return true
 }
 
-// first is the first stage of some that a claim must reach, and has not; "": there is none.
+// first returns the first of the stages that a claim must reach and has not reached; "": it has reached all.
 func (c *claim) first(stages []string, must func(string) bool) string {
 	for _, s := range stages {
 		if must(s) && c.at[s].IsZero() {
@@ -131,7 +131,7 @@ func (c *claim) first(stages []string, must func(string) bool) string {
 	return ""
 }
 
-// most returns how many claims miss no stage, and the stage that most of the others miss.
+// most returns how many claims miss no stage, and the stage that most of the other claims miss.
 func most(all []*claim) (none int, stage string) {
 	n := map[string]int{}
 	for _, c := range all {
@@ -142,7 +142,8 @@ func most(all []*claim) (none int, stage string) {
 	return n[""], stage
 }
 
-// stages are the figures of some stages, from a moment of each claim. Claims that miss one count in the shown ones until the end.
+// stages returns the figures of the stages, from a moment of each claim. A claim that is not done counts in the shown stages that it
+// misses with the time until the end.
 func stages(all []*claim, order, shown []string, done func(*claim) bool, from func(*claim) time.Time, end time.Time) (out []objects.Stage, err error) {
 	times, parts, n := map[string]*hdrhistogram.Histogram{}, map[string]float64{}, 0.0
 	note := func(stage string, d time.Duration) {

@@ -14,21 +14,21 @@ import (
 	"tare/workload/objects"
 )
 
-// claim is one that is followed. Its times are the client's, but for those of its program.
+// claim is a claim that the load follows. Its times are the client's, except those of its program.
 type claim struct {
-	due, removal time.Time            // when it was to be submitted, and to be removed
-	at           map[string]time.Time // by the stage of workload/objects that it reached
+	due, removal time.Time            // when its creation and its deletion were due
+	at           map[string]time.Time // when it reached each stage (workload/objects)
 	volume       string
-	ran, ended   time.Time // when the watch said that the pod runs, and that its program ended
+	ran, ended   time.Time // when the watch reported that the pod runs, and that its program ended
 	wrote        wrote
-	usable, gone chan struct{} // closed when it is, or never will be
+	usable, gone chan struct{} // closed when the claim is usable or gone, or never will be
 	failed       bool          // the API server refused it
 	consumer     bool          // it has a pod
-	late         bool          // it is bound when a pod uses it
-	missing      string        // the first stage that it has not reached (summary.go)
+	late         bool          // it is bound only when a pod uses it
+	missing      string        // the first stage that it must still reach (summary.go)
 }
 
-// wrote is what the program in a claim's pod says, in nanoseconds of its node's clock since 1970.
+// wrote is the report of the program in a claim's pod: nanoseconds since 1970, by the node's clock.
 type wrote struct {
 	Started int64 `json:"started"`
 	Written int64 `json:"written"`
@@ -38,12 +38,12 @@ type wrote struct {
 type volumes struct {
 	consumer bool
 	late     bool   // the class is WaitForFirstConsumer
-	spaces   string // what the names of the load's namespaces begin with
+	spaces   string // prefix of the load's namespaces
 
 	mu       sync.Mutex
 	claims   map[string]*claim // by the object's name
 	byVolume map[string]*claim
-	message  string // the last thing that a pod said of why it does not run
+	message  string // the last reason of a pod that does not run
 	broken   int    // watches that ended
 }
 
@@ -51,7 +51,7 @@ func newVolumes(o *options, id string) *volumes {
 	return &volumes{consumer: o.consumer == objects.ConsumerPod, spaces: spaceName(o.study, id, ""), claims: map[string]*claim{}, byVolume: map[string]*claim{}}
 }
 
-// What is kept of objects.
+// Fields of objects that the load needs.
 type (
 	seenClaim struct {
 		Metadata meta `json:"metadata"`
@@ -81,11 +81,11 @@ type (
 	}
 )
 
-// chosenNode is the annotation with which the scheduler tells the provisioner of a WaitForFirstConsumer class the node
+// chosenNode is the annotation in which the scheduler names the node for the provisioner of a WaitForFirstConsumer class
 // (https://pkg.go.dev/k8s.io/component-helpers/storage/volume#AnnSelectedNode).
 const chosenNode = "volume.kubernetes.io/selected-node"
 
-// expect begins to follow a claim that is due at a moment.
+// expect begins to follow a claim that is due at the given time.
 func (v *volumes) expect(name string, due time.Time) *claim {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,7 +94,7 @@ func (v *volumes) expect(name string, due time.Time) *claim {
 	return c
 }
 
-// answered says that the API server has created a claim and its pod, or not.
+// answered notes whether the API server has created a claim and its pod.
 func (v *volumes) answered(c *claim, at time.Time, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,7 +104,7 @@ func (v *volumes) answered(c *claim, at time.Time, err error) {
 	}
 }
 
-// withdraw says that all claims go now, if they were not to be removed before.
+// withdraw notes that all claims are now to be removed, except those that already were.
 func (v *volumes) withdraw(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,21 +116,21 @@ func (v *volumes) withdraw(now time.Time) {
 	}
 }
 
-// remove says that a claim is to be removed from a moment on.
+// remove notes when a claim's deletion is due.
 func (v *volumes) remove(c *claim, due time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	c.removal = due
 }
 
-// mark notes that a claim has reached a stage, the first time.
+// mark notes when a claim reached a stage for the first time.
 func (c *claim) mark(stage string, at time.Time) {
 	if c.at[stage].IsZero() {
 		c.at[stage] = at
 	}
 }
 
-// judge closes what is reached.
+// judge closes the channels of the states that a claim has reached.
 func (v *volumes) judge(c *claim) {
 	has := func(stage string) bool { return !c.at[stage].IsZero() }
 	if has(objects.Answered) && has(objects.BoundTo) && (!c.consumer || !c.ran.IsZero()) || c.removal.IsZero() && !c.ended.IsZero() {
@@ -231,8 +231,8 @@ func (v *volumes) seeAttachment(e *event[seenAttachment], at time.Time) {
 	v.judge(c)
 }
 
-// missed notes what is gone and whose event was missed: claims that are to be removed and have a name for what there was, which
-// is not among those that are there.
+// missed marks the stage of claims whose object is gone although its event was missed. These are the claims that are to be removed, and
+// have a name for an object that is no longer there.
 func (v *volumes) missed(stage string, at time.Time, there map[string]bool, name func(object string, c *claim) string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -244,7 +244,7 @@ func (v *volumes) missed(stage string, at time.Time, there map[string]bool, name
 	}
 }
 
-// keys are those of some objects.
+// keys returns the keys of the objects as a set.
 func keys[T any](items []T, key func(*T) string) map[string]bool {
 	out := map[string]bool{}
 	for i := range items {
@@ -253,7 +253,7 @@ func keys[T any](items []T, key func(*T) string) map[string]bool {
 	return out
 }
 
-// watch follows the objects of a load until ctx ends. It returns once all are listed, or why they cannot be.
+// watch follows the objects of a load until ctx ends. It returns once all are listed, or returns the error of a list.
 func (v *volumes) watch(ctx context.Context, a *api, selector string) error {
 	said := make(chan error, 4)
 	listed := func(err error) { said <- err }
@@ -297,7 +297,7 @@ func (v *volumes) watch(ctx context.Context, a *api, selector string) error {
 	return nil
 }
 
-// wait waits until all claims have closed a channel, or ctx ends.
+// wait waits until a channel of each claim is closed, or ctx ends.
 func (v *volumes) wait(ctx context.Context, channel func(*claim) chan struct{}) {
 	v.mu.Lock()
 	all := v.good()
@@ -324,7 +324,7 @@ func done(c chan struct{}) bool {
 	}
 }
 
-// sum sums up the claims of a step, and forgets them if all are gone. It returns how many there were.
+// sum sums up the claims of a step, and forgets them if all are gone. It returns their number.
 func (v *volumes) sum(out *objects.Claims, way, removal span) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -341,7 +341,7 @@ func (v *volumes) sum(out *objects.Claims, way, removal span) (int, error) {
 	return len(all), nil
 }
 
-// good are the claims that were not refused.
+// good returns the claims that the API server did not refuse.
 func (v *volumes) good() []*claim {
 	return slices.DeleteFunc(slices.Collect(maps.Values(v.claims)), func(c *claim) bool { return c.failed })
 }

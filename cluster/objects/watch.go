@@ -41,7 +41,7 @@ type pods struct {
 
 func newPods() *pods { return &pods{waited: map[string]*origin{}} }
 
-// seenPod is what is kept of a pod.
+// seenPod has the fields of a pod that the load needs.
 type seenPod struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
@@ -63,7 +63,7 @@ type containerStatus struct {
 	} `json:"state"`
 }
 
-// meta is what is kept of an object's metadata.
+// meta has the fields of an object's metadata that the load needs.
 type meta struct {
 	Name        string            `json:"name"`
 	Annotations map[string]string `json:"annotations"`
@@ -78,7 +78,7 @@ const (
 	succeeded = "Succeeded"
 )
 
-// trouble is what a pod's status says of why it does not run; "": nothing.
+// trouble returns the reason in a pod's status why it does not run; "": none.
 func (p *seenPod) trouble() (message string) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "PodScheduled" && c.Status == "False" && c.Message != "" {

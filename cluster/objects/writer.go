@@ -15,18 +15,18 @@ import (
 // Paths in the pod that uses a claim.
 const (
 	claimPath = "/claim"
-	lastWords = "/dev/termination-log" // the kubelet makes the pod's status of it when the container ends
+	lastWords = "/dev/termination-log" // the kubelet copies it into the pod's status when the container ends
 )
 
-// WriteClaim is `tare internal write-claim PATH`, the program of a pod that uses a claim: it writes a byte to the volume, leaves the
+// WriteClaim is `tare internal write-claim PATH`, the program of a pod that uses a claim. It writes a byte to the volume, leaves the
 // times for the pod's status, and waits until the pod is deleted.
 func WriteClaim(args []string, _ io.Writer) error {
 	started := time.Now()
 	if len(args) != 1 {
-		return errors.New("give the path of a volume")
+		return errors.New("write-claim: there is no path; give the path of a volume")
 	}
 	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM) // the first process of a container must ask for it
+	signal.Notify(told, syscall.SIGTERM) // the kernel delivers it to the first process of a container only with a handler
 	err := writeFirst(args[0])
 	text := []byte(fmt.Sprintf("cannot write to the volume: %v", err))
 	if err == nil {
@@ -39,7 +39,7 @@ func WriteClaim(args []string, _ io.Writer) error {
 	return nil
 }
 
-// writeFirst writes a byte to a volume: to a file, or to the beginning of a block device. It returns when the storage has it.
+// writeFirst writes a byte to a volume: to a new file, or to the beginning of a block device. It returns when the byte is on the storage.
 func writeFirst(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -57,16 +57,16 @@ func (k *RuntimeClass) environment(image string) []string {
 	return nil
 }
 
-// cold says why a start that was to be from an image which its node pulls was not, or may not have been: a kubelet says when it begins to
-// pull, and only then.
+// cold returns an error if a start should have been cold but was not, or may not have been. The kubelet sends the event Pulling if, and
+// only if, it begins to pull an image.
 func (i *instance) cold() error {
 	switch {
 	case i.spec.Copy == "" || !i.heard.at[eventPulling].IsZero():
 		return nil
 	case !i.heard.at[eventPulled].IsZero():
-		return fmt.Errorf("the start was not cold: node %s already had the image %s", i.pod.Spec.NodeName, i.spec.Copy)
+		return fmt.Errorf("the start was not cold: the node %s already had the image %s", i.pod.Spec.NodeName, i.spec.Copy)
 	}
-	return errors.New("nobody knows whether the start was cold: the kubelet's events Pulling and Pulled did not arrive")
+	return errors.New("cannot tell whether the start was cold: the kubelet's events Pulling and Pulled did not arrive")
 }
 
 // Copy is `tare internal copy TO`. It copies this program for a container of another image.

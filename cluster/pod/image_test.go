@@ -42,7 +42,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageCopy: a cold start runs the copy, whether it is of tare's own image or of the study's, and all else is as without it.
+// TestImageCopy: a cold start runs the copy of tare's own image or of the study's image. Nothing else changes.
 func TestImageCopy(t *testing.T) {
 	k := kind(Class{Name: sandbox.Native})
 	k.study.Images = map[string]Image{"app": {Reference: "r/app@sha256:2"}}
@@ -58,7 +58,7 @@ func TestImageCopy(t *testing.T) {
 	}
 }
 
-// TestCold: a start counts as cold only if its kubelet said that it pulled.
+// TestCold: a start counts as cold only if the kubelet reported that it pulled.
 func TestCold(t *testing.T) {
 	at := func(reasons ...string) heard {
 		h := heard{at: map[string]time.Time{}}
@@ -73,7 +73,7 @@ func TestCold(t *testing.T) {
 		want  string
 	}{
 		{"", at(eventPulled), ""}, {"", heard{}, ""}, {"r/copy", at(eventPulling, eventPulled), ""},
-		{"r/copy", at(eventPulled), "was not cold: node n1 already had the image r/copy"},
+		{"r/copy", at(eventPulled), "was not cold: the node n1 already had the image r/copy"},
 		{"r/copy", at(eventStarted), "did not arrive"}, {"r/copy", at(eventCopy+eventPulling, eventCopy+eventPulled), "did not arrive"},
 	} {
 		i := &instance{spec: sandbox.Spec{Want: sandbox.Want{Copy: c.copy}}, heard: c.heard, pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}}}
@@ -83,7 +83,7 @@ func TestCold(t *testing.T) {
 	}
 }
 
-// TestLooksAt: an image that may not be pulled and is missing is told from one that is there, whatever becomes of its container.
+// TestLooksAt: a missing image is told apart from an image that the node has, whatever happens to its container.
 func TestLooksAt(t *testing.T) {
 	waits := func(reason string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}

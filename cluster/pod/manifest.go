@@ -187,7 +187,7 @@ func (s *Study) Filler(name, node string) *corev1.Pod {
 	return p
 }
 
-// Roles of pods in which nothing is measured.
+// Roles of pods that tare does not measure.
 const (
 	// RoleFiller is a pod that only takes a place on its node.
 	RoleFiller = "filler"
@@ -195,10 +195,10 @@ const (
 	RoleLook = "look"
 )
 
-// Look is a pod with a container for each image, which its node does not pull: LooksAt reads what its status shows.
+// Look returns a pod with a container for each image. Its node pulls none of them. LooksAt reads the pod's status.
 func (s *Study) Look(name, node string, images []string) *corev1.Pod {
 	p := plain(s.meta(name, &sandbox.Want{Role: RoleLook}), s.Image, "")
-	delete(p.Labels, LabelTrial) // trials share what it shows
+	delete(p.Labels, LabelTrial) // trials share the result
 	p.Spec.NodeSelector, p.Spec.Tolerations = map[string]string{corev1.LabelHostname: node}, s.Tolerations
 	first := p.Spec.Containers[0]
 	first.ImagePullPolicy, first.VolumeMounts, first.Command = corev1.PullNever, nil, []string{"/tare-hello"}
@@ -211,8 +211,8 @@ func (s *Study) Look(name, node string, images []string) *corev1.Pod {
 	return p
 }
 
-// LooksAt returns for each container of a Look whether its node has the image, once that is known of all: a kubelet calls an image
-// that is not there, and may not be pulled, ErrImageNeverPull, and goes on with one that is there
+// LooksAt returns for each container of a Look whether its node has the image, once this is known for all containers. The kubelet
+// reports ErrImageNeverPull for an image that the node lacks and that it must not pull, and starts the container otherwise
 // (ErrImageNeverPull in k8s.io/kubernetes/pkg/kubelet/images).
 func LooksAt(p *corev1.Pod) (has map[string]bool, known bool) {
 	has = map[string]bool{}
@@ -223,7 +223,7 @@ func LooksAt(p *corev1.Pod) (has map[string]bool, known bool) {
 		case w.Reason == "ErrImageNeverPull":
 			has[s.Name] = false
 		case w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && w.Reason != "":
-			has[s.Name] = true // it is there, and cannot run
+			has[s.Name] = true // the node has the image, but the container cannot run
 		}
 	}
 	return has, len(has) == len(p.Spec.Containers)

@@ -185,7 +185,7 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	return i, i.openDevices(ctx)
 }
 
-// hear takes what was heard of the pod's start, and waits for it if it is new. An error says why a start that was to be cold does not count.
+// hear takes the events of the pod's start, and waits for them if the pod is new. It returns an error if the start should have been cold and does not count.
 func (i *instance) hear() error {
 	if i.kind.Steps != nil {
 		i.heard = i.kind.Steps.take(i.pod.UID)
@@ -213,7 +213,7 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 	}
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	l.Begun = i.begun
-	hear := func() error { // as late as can be: a busy kubelet's events come late, and nothing that is timed waits for them
+	hear := func() error { // as late as possible: a busy kubelet's events come late, and no timed step waits for them
 		if err := i.hear(); err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 		return nil
 	}
 	switch {
-	case spec.Networked: // it is ended from outside, at any moment
+	case spec.Networked: // tare ends it from outside, at any moment
 		err = hear()
 	case mode == sandbox.Phased:
 		var ready sandbox.BootPhase
@@ -350,7 +350,7 @@ func WhyNot(p *corev1.Pod) error {
 func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
 	switch {
 	case p.DeletionTimestamp != nil:
-		why := "somebody or a controller"
+		why := "a user or a controller"
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
 				why = c.Reason
@@ -358,7 +358,7 @@ func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
 		}
 		return fmt.Errorf("the pod was deleted during the trial (by %s)", why)
 	case t.Reason == "OOMKilled" || strings.Contains(t.Message, "OOM-killed"):
-		return fmt.Errorf("the pod was killed because it needed more memory than its memory-limit, which counts the program and tare's agent; raise memory-limit (%s)", cmp.Or(t.Message, t.Reason))
+		return fmt.Errorf("the kernel killed the pod because the program and tare's agent used more memory than its memory-limit; raise memory-limit (%s)", cmp.Or(t.Message, t.Reason))
 	}
 	return kube.CannotRun("pod", t.Reason, fmt.Sprintf("tare's agent exited with code %d: %s", t.ExitCode, t.Message))
 }
@@ -390,7 +390,7 @@ type instance struct {
 	client *agent.Client
 	found  observer.Found
 
-	begun, admitted time.Time // the call that made it, and its return
+	begun, admitted time.Time // when the create call began, and when it returned
 	heard           heard
 	phases          []sandbox.BootPhase
 }

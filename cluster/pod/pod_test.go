@@ -48,7 +48,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// deleted is a pod that the eviction API deletes, and whose container has ended.
+// deleted returns a pod that the eviction API deletes, and whose container has ended.
 func deleted() *corev1.Pod {
 	p := &corev1.Pod{Status: corev1.PodStatus{
 		Conditions:        []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}},

@@ -27,24 +27,24 @@ type Steps struct {
 	news chan struct{}     // closed at the next event
 }
 
-// heard is what was heard of a pod.
+// heard has the events of a pod.
 type heard struct {
-	at     map[string]time.Time // by the event's reason: the first one
-	pulled int64                // bytes of the main container's image; 0: it was there, or the kubelet did not say
+	at     map[string]time.Time // time of the first event, by its reason
+	pulled int64                // bytes of the main container's image; 0: the node had it, or the kubelet did not report the size
 }
 
-// imageSize is in what a kubelet says of the image that it has pulled (pkg/kubelet/images/image_manager.go in k8s.io/kubernetes):
+// imageSize matches the size in the kubelet's message on a pulled image (pkg/kubelet/images/image_manager.go in k8s.io/kubernetes):
 //
 //	Successfully pulled image "r/app@sha256:..." in 1.3s (1.3s including waiting). Image size: 41234567 bytes.
 var imageSize = regexp.MustCompile(` Image size: (\d{1,18}) bytes\.$`)
 
-// pulledBytes reads such a message; 0: the image was there, or an older kubelet does not say how large it is.
+// pulledBytes reads the size from this message; 0: the node had the image, or the kubelet is older and does not report the size.
 func pulledBytes(message string) int64 {
 	m := imageSize.FindStringSubmatch(message)
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.ParseInt(m[1], 10, 64) // so many digits always fit
+	n, _ := strconv.ParseInt(m[1], 10, 64) // the expression bounds the digits
 	return n
 }
 
@@ -120,7 +120,7 @@ func (s *Steps) trouble(claims []string) (out string) {
 // arrive before it.
 const heardWithin = 500 * time.Millisecond
 
-// take returns what was heard of a pod, once it has started, and forgets it.
+// take returns the events of a pod, once the pod has started, and forgets them.
 func (s *Steps) take(uid types.UID) heard {
 	late := time.After(heardWithin)
 	for {

@@ -57,7 +57,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// FuzzPulledBytes: what a kubelet says is a size or none, and never less than nothing.
+// FuzzPulledBytes: a kubelet's message gives a size or none, and never a negative one.
 func FuzzPulledBytes(f *testing.F) {
 	for message, want := range map[string]int64{
 		`Successfully pulled image "r/app@sha256:0" in 1.307s (1.31s including waiting). Image size: 41234567 bytes.`: 41234567,

@@ -143,7 +143,7 @@ func checkClass(options map[string]string) error {
 	return nil
 }
 
-// Cannot says which volumes a pod of the class cannot have on any cluster.
+// Cannot returns an error if a pod of the class cannot have the wanted volumes on any cluster.
 func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
 	for i := range want.Volumes {
 		switch v := &want.Volumes[i]; {

@@ -54,7 +54,7 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.observe, "observe", false, "with --on k8s: start privileged pods that read the measured pods' processors, memory and threads on the nodes, so that the report has causes")
 }
 
-// addApps adds the flag of a verb whose study names images.
+// addApps adds the flag --app to a verb whose study names images.
 func (f *clusterFlags) addApps(fl *pflag.FlagSet) {
 	fl.StringToStringVar(&f.apps, "app", nil, "with --on k8s: `NAME=REFERENCE`, what pods pull for an image of the study, such as redis=registry.example.org/redis:7 (repeatable)")
 	fl.Lookup("app").DefValue = "" // not []

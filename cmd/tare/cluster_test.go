@@ -116,8 +116,8 @@ sentinel: off
 	l.cleaned(ctx, t)
 }
 
-// TestObjectsOnCluster: objects and claims are created and deleted in steps, with the figures of the API, of the starts of pods and
-// of volumes, and a killed study's objects go with clean.
+// TestObjectsOnCluster: the loads create and delete objects and claims in steps, and measure the API, the starts of pods and the volumes.
+// tare clean removes the objects of a killed study.
 func TestObjectsOnCluster(t *testing.T) {
 	l := theLab(t)
 	dir := t.TempDir()

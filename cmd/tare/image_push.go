@@ -33,7 +33,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 				return coded(exitUsage, "--binary is for the image tare; on a host with that processor, `tare image push %s %s --add` adds its image", args[0], args[1])
 			}
 			if o.Copies < 0 || o.Copies > image.MostCopies {
-				return coded(exitUsage, "--cold %d: an image has at most %d copies; give 0 to %d", o.Copies, image.MostCopies, image.MostCopies)
+				return coded(exitUsage, "--cold %d: an image can have at most %d copies; give 0 to %d", o.Copies, image.MostCopies, image.MostCopies)
 			}
 			for _, path := range binaries {
 				t, err := a.foreign(cmd.Context(), path)
@@ -50,7 +50,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	fl := c.Flags()
 	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be verified")
 	fl.BoolVar(&o.Add, "add", false, "keep the reference's images for other processors: it then points to an index of all of them")
-	fl.IntVar(&o.Copies, "cold", 0, "also push `N` copies that share nothing with the image, for cold starts (startup, image: cold): each node pulls each of them once")
+	fl.IntVar(&o.Copies, "cold", 0, "also push `N` copies that share no layer with the image, for cold starts (startup, image: cold); each node pulls each copy once")
 	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: also push an image of this `FILE`, a tare of the same version for another processor; it has no workload programs (repeatable)")
 	return c
 }

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interruptible ends the context at the first SIGINT or SIGTERM, or once nobody reads the output any more, as in
+// interruptible ends the context at the first SIGINT or SIGTERM, or when nobody reads the output any more, as in
 // `tare run | head`. The second signal ends the process, whatever it is doing.
 func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
-	signal.Ignore(syscall.SIGPIPE) // it would end the process before it has cleaned up
+	signal.Ignore(syscall.SIGPIPE) // the signal would end the process before it has cleaned up
 	unread := closedPipe(done)
 	go func() {
 		select {
@@ -42,7 +42,7 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 }
 
 // closedPipe returns a channel that is closed once stdout or stderr is a pipe or a socket without a reader. poll(2)
-// then reports POLLERR. It looks each second, until done.
+// then reports POLLERR. It checks this each second, until done is closed.
 func closedPipe(done <-chan struct{}) <-chan struct{} {
 	closed := make(chan struct{})
 	go func() {

@@ -11,9 +11,9 @@ import (
 	"tare/study"
 )
 
-// sayFinished says that nothing is left to measure.
+// sayFinished says that the study is finished.
 func (a *app) sayFinished(dir string) {
-	a.say("the study in %s is finished; `tare run` with --fresh runs it again in a new folder", dir)
+	a.say("the study in %s is finished; add --fresh to run it again in a new folder", dir)
 }
 
 // announce says what is about to happen, or that nothing is left to do.

@@ -80,8 +80,8 @@ func mayWrite(dir string, st *study.Study, at site.About) error {
 	return errors.Join(err, db.Close())
 }
 
-// nothingLeft reports whether a folder's study is finished, whatever the site can do now: no cell was skipped or
-// failed (but for counted calls, which results do without), and no trials wait on a cluster. Then no session is needed.
+// nothingLeft reports whether a folder's study is finished, so that it needs no session, whatever the site can do now. It is
+// finished if no cell was skipped or failed, and no trials wait on a cluster. Cells that count calls may be missing.
 func nothingLeft(dir string, st *study.Study) (bool, error) {
 	if card, err := readTicket(dir); card != nil || err != nil {
 		return false, err
@@ -117,7 +117,7 @@ func nothingLeft(dir string, st *study.Study) (bool, error) {
 	return len(done) > 0 && len(p.Together()) == 0 && failedForGood(st, p, done) == 0, nil
 }
 
-// reportAgain prints the report of a finished study, and writes its files.
+// reportAgain prints the report of a finished study and writes the report's files.
 func (a *app) reportAgain(ctx context.Context, dir string, asJSON bool) error {
 	db, err := store.Open(dir)
 	if err != nil {

@@ -24,7 +24,7 @@ type Asked struct {
 	Env        []string // NAME=VALUE
 	Dir        string   // working directory
 	User       string   // as the image has it: names or numbers, USER[:GROUP]; "": root
-	Copies     []string // references by digest of its copies (PushOptions.Copies)
+	Copies     []string // references, by digest, of the image's copies (PushOptions.Copies)
 }
 
 // Ask asks a reference's registry about the image for Linux on a processor. With insecure, the

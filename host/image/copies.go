@@ -17,19 +17,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// MostCopies is the most copies that an image can have: their index stays far below the 4 MiB that registries take.
+// MostCopies is the most copies of an image. With them, the index stays far below the 4 MiB that registries accept.
 const MostCopies = 1000
 
-// annotationCopy marks an image in an index as a copy, and says for which platform. Its own platform there is unknown/unknown, so
-// nobody who pulls the index gets it.
+// annotationCopy marks an image in an index as a copy, and names the platform that the copy is for. The index lists a copy with the
+// platform unknown/unknown, so a client that pulls the index never gets it.
 const annotationCopy = "tare.image.copy"
 
 // unlike is the platform of copies in an index.
 func unlike() *v1.Platform { return &v1.Platform{OS: "unknown", Architecture: "unknown"} }
 
-// salted is a layer with the same files as another, and with digests that no other layer has. A few bytes come before the archive:
-// a global header with a random comment, which no program extracts (pax(1)), compressed by itself, because
-// compressed archives may follow each other (RFC 1952, 2.2). So nothing is compressed anew.
+// salted is a layer with the same files as another layer, but with unique digests. It has a few bytes before the archive: a global
+// header with a random comment, which no program extracts (pax(1)). The comment is compressed by itself, because gzip members
+// can be concatenated (RFC 1952, 2.2). So the archive is not compressed again.
 type salted struct {
 	of             v1.Layer
 	before         []byte // compressed
@@ -61,7 +61,7 @@ func (s *salted) Compressed() (io.ReadCloser, error) {
 	}{io.MultiReader(bytes.NewReader(s.before), rest), rest}, nil
 }
 
-// salt makes n layers with the files of l. It reads l twice, however many they are.
+// salt makes n layers with the files of l. It reads l only twice, whatever n is.
 func salt(l v1.Layer, n int) ([]v1.Layer, error) {
 	size, err := l.Size()
 	if err != nil {
@@ -102,18 +102,18 @@ func salt(l v1.Layer, n int) ([]v1.Layer, error) {
 	return out, nil
 }
 
-// comment is the begin of an archive: a global header with a comment.
+// comment returns the beginning of an archive: a global header with a comment.
 func comment(text string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "tare " + text}}); err != nil {
 		return nil, err
 	}
-	err := w.Flush() // without the end of an archive: it goes on
+	err := w.Flush() // without an end marker, because the archive follows
 	return b.Bytes(), err
 }
 
-// digest reads a layer into all hashes.
+// digest writes a layer to all hashes.
 func digest(open func() (io.ReadCloser, error), into []hash.Hash) error {
 	r, err := open()
 	if err != nil {
@@ -128,7 +128,7 @@ func digest(open func() (io.ReadCloser, error), into []hash.Hash) error {
 	return err
 }
 
-// copied puts copies of an image for a platform into an index.
+// copied adds the copies of a platform's image to an index.
 func copied(all v1.ImageIndex, copies []v1.Image, of v1.Platform) v1.ImageIndex {
 	for _, img := range copies {
 		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{
@@ -138,7 +138,7 @@ func copied(all v1.ImageIndex, copies []v1.Image, of v1.Platform) v1.ImageIndex 
 	return all
 }
 
-// copies are references of an index's copies for Linux on a processor.
+// copies returns the references of an index's copies for Linux on a processor.
 func copies(index *remote.Descriptor, in name.Repository, arch string) (out []string, err error) {
 	all, err := index.ImageIndex()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// TestPushCopies: copies have the files of their image, and no blob in common with it or each other. Whoever pulls the reference gets
-// the image itself, and Ask finds the copies of a processor. A push of the image replaces its copies.
+// TestPushCopies: copies have the files of their image, but share no blob with it or with each other. A client that pulls the reference
+// gets the image itself, and Ask finds the copies for a processor. Another push of the image replaces its copies.
 func TestPushCopies(t *testing.T) {
 	h := newHub(t)
 	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}

@@ -22,7 +22,7 @@ type PushOptions struct {
 	Insecure bool   // the registry may be without TLS, or have a certificate that nothing vouches for
 	Others   []Tree // the same image for other processors
 	Add      bool   // keep the images for other processors that the reference has
-	Copies   int    // of each image, at most MostCopies, beside it: with the same files and no layer in common (Asked.Copies)
+	Copies   int    // copies of each image, at most MostCopies; they have the same files and share no layer (Asked.Copies)
 }
 
 // Push sends the tree to a registry as the reference REGISTRY/NAME:TAG, with
@@ -60,8 +60,8 @@ type pushing struct {
 	by []remote.Option
 }
 
-// send sends an image and copies of it, and returns their digests in this order. Without a reference, they can be had by their
-// digests alone, as copies always can.
+// send sends an image and copies of it, and returns their digests in this order. Without a reference, only the digest names the
+// image. Copies never have another name.
 func (p pushing) send(ctx context.Context, t Tree, as name.Reference, copies int) (all []v1.Hash, err error) {
 	return all, p.withOCI(ctx, t, func(img v1.Image) error {
 		p.say("pushing the image %s for %s to %s", t.Name, t.platform(), p.to)
@@ -81,7 +81,7 @@ func (p pushing) send(ctx context.Context, t Tree, as name.Reference, copies int
 		if err != nil {
 			return err
 		}
-		p.say("pushing %d copies of it, %d MiB each", copies, size>>20)
+		p.say("pushing %d copies of the image, %d MiB each", copies, size>>20)
 		for _, l := range layers {
 			if img, err = ociImage(t, l); err != nil {
 				return err
@@ -159,7 +159,7 @@ func (p pushing) there(nothing v1.ImageIndex) (v1.ImageIndex, error) {
 	return listed(nothing, img, v1.Platform{OS: c.OS, Architecture: c.Architecture}), nil
 }
 
-// listed puts an image into an index, in place of what is there for the same processor, copies too.
+// listed adds an image to an index. It replaces the image for the same processor and its copies.
 func listed(all v1.ImageIndex, img v1.Image, of v1.Platform) v1.ImageIndex {
 	all = mutate.RemoveManifests(all, func(d v1.Descriptor) bool {
 		return d.Annotations[annotationCopy] == of.String() || d.Platform != nil && d.Platform.OS == of.OS && d.Platform.Architecture == of.Architecture
@@ -174,7 +174,7 @@ func unchecked() http.RoundTripper {
 	return t
 }
 
-// parseReference reads the name of an image in a registry; insecure, of one without TLS.
+// parseReference reads the name of an image in a registry. With insecure, the registry may be without TLS.
 func parseReference(text string, insecure bool) (name.Reference, error) {
 	if _, after, is := strings.Cut(text, "://"); is {
 		return nil, fmt.Errorf("%w: %q has a scheme; write %s", ErrReference, text, after)

@@ -39,7 +39,7 @@ func (b *builder) starts() []Figure {
 			takes[p.Name] = takes[p.Name] || p.Median > 0
 		}
 	}
-	for i := range r.Boots { // in their order; steps that take no time anywhere are left out
+	for i := range r.Boots { // in the order of the start; the picture leaves out steps that take no time anywhere
 		for _, p := range r.Boots[i].Phases {
 			if takes[p.Name] && !slices.Contains(f.Colour.Levels, p.Name) {
 				f.Colour.Levels = append(f.Colour.Levels, p.Name)

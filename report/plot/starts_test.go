@@ -30,7 +30,7 @@ func podStarts() Source {
 	return src
 }
 
-// TestStartsOfColdImages: a step that only some starts have stands in its place among the others.
+// TestStartsOfColdImages: a step that only some starts have is in the right place among the others.
 func TestStartsOfColdImages(t *testing.T) {
 	src := podStarts()
 	src.Result.Boots[1].Phases[2].Median = time.Second

@@ -8,7 +8,7 @@ import (
 	"tare/analyse"
 )
 
-// TestBootsOfColdStarts: the size of what was pulled has a column if any start was cold, and every row has as many cells.
+// TestBootsOfColdStarts: the table has a column for the size of the pulled image if any start was cold, and all rows have the same number of cells.
 func TestBootsOfColdStarts(t *testing.T) {
 	boot := func(pulled float64) analyse.Boot {
 		return analyse.Boot{Starts: 6, Start: 3 * time.Second, Lo: 2 * time.Second, Hi: 4 * time.Second, Pulled: pulled, Phases: []analyse.PhaseTime{{Name: "pull", Trials: 6, Median: time.Second, Fine: time.Millisecond}}}

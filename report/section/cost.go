@@ -217,7 +217,7 @@ func Boots(r *analyse.Result) *Section {
 	cold := slices.ContainsFunc(r.Boots, func(x analyse.Boot) bool { return x.Pulled > 0 })
 	if cold {
 		columns = append(columns, "pulled")
-		s.About += "; pulled: the image that the node pulled for each start, as the node tells its size"
+		s.About += "; pulled: the size of the image that the node pulled for each start, as the node reports it"
 	}
 	t := NewTable(1, columns...)
 	image := func(text string) []string { return []string{text}[:len(columns)-3] }
@@ -243,7 +243,7 @@ func Boots(r *analyse.Result) *Section {
 	}
 	s.Table(t)
 	if cold {
-		s.Note("A node pulls one image after another unless its kubelet's serializeImagePulls is off, so with a burst, pull has the wait for the others. With containerd, the size is that of the compressed layers.")
+		s.Note("A node pulls one image after another, unless serializeImagePulls of its kubelet is off. So with a burst, pull includes the wait for the other pulls. With containerd, the size is that of the compressed layers.")
 	}
 	if fine != nil { // of pods
 		s.Note("The scheduler's and the kubelet's steps end when their events arrive at the coordinator, a few milliseconds late. A kubelet looks every 300 ms whether a new pod's volumes are there, and every second whether its containers run. So sandbox takes at least 300 ms in any runtime, and ready up to a second longer than the pod needs. A trial of startup counts with its medians.")

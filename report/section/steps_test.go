@@ -8,8 +8,8 @@ import (
 	"tare/record"
 )
 
-// TestClaimSteps: a step of claims has a row for each stage that it has, with each verdict once; loads on objects have a table of
-// their own.
+// TestClaimSteps: a step of claims has a row for each of its stages, and each verdict once. Loads on objects have a separate
+// table.
 func TestClaimSteps(t *testing.T) {
 	value := func(name string, x float64) analyse.LoadValue {
 		return analyse.LoadValue{Name: name, Unit: record.Second, Median: x}

@@ -1,7 +1,7 @@
 // Package inside holds what tare's own programs inside a sandbox share: net, http, syscall and
 // others.
 //
-// The data path: 1. Main gives the program a context that signals end; 2. Parse reads its flags;
+// The data path: 1. Main gives the program a context that ends with a signal; 2. Parse reads its flags;
 // 3. CPU is read before and after the load; 4. Print writes the report; 5. Exit turns the error
 // into an exit code.
 package inside
@@ -21,21 +21,21 @@ import (
 // ErrUsage is wrapped by the errors of wrong arguments.
 var ErrUsage = errors.New("wrong arguments")
 
-// Main runs a program, whose context ends at SIGTERM or SIGINT, and returns the exit code (Exit).
+// Main runs a program and returns the exit code (Exit). SIGTERM or SIGINT ends the program's context.
 func Main(name string, args []string, stdout, stderr io.Writer, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return Exit(stderr, name, run(ctx, args, stdout, stderr))
 }
 
-// Flags makes an empty set of flags of a program.
+// Flags makes an empty flag set for a program.
 func Flags(program string, stderr io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet(program, flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	return fs
 }
 
-// Verb cuts off the first argument, which says what to do; "" if there is none.
+// Verb cuts off the first argument, which is the program's verb; "" if there is none.
 func Verb(args []string) (verb string, rest []string) {
 	if len(args) == 0 {
 		return "", nil

@@ -23,10 +23,10 @@ const (
 	ByScheduler By = "scheduler" // placing the pods; of deployments, making them too
 	ByNodes     By = "nodes"     // kubelets and runtimes
 
-	// Of claims alone.
-	ByProvisioner By = "provisioner" // making volumes, or removing them
-	ByController  By = "controller"  // the controllers that bind claims, and let them go
-	ByAttacher    By = "attacher"    // attaching volumes to nodes, or detaching them
+	// Only of claims.
+	ByProvisioner By = "provisioner" // creating or removing volumes
+	ByController  By = "controller"  // the controllers that bind and release claims
+	ByAttacher    By = "attacher"    // attaching volumes to nodes or detaching them
 	ByVolume      By = "volume"      // the first write
 )
 

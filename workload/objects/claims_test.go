@@ -9,7 +9,7 @@ import (
 	"tare/workload/workloadtest"
 )
 
-// The captures are of the load generator on a lab (docs/lab.md) with two nodes.
+// The captures are output of the load generator on a lab (docs/lab.md) with two nodes.
 func claimCases() []workloadtest.Case {
 	out := func(load string) map[string]string { return map[string]string{roleLoad: "testdata/" + load} }
 	return []workloadtest.Case{
@@ -51,7 +51,7 @@ func TestImpossibleClaims(t *testing.T) {
 	}
 }
 
-// TestBoundClaims: each verdict on claims, by the readings that lead to it.
+// TestBoundClaims: each verdict on claims follows from its readings.
 func TestBoundClaims(t *testing.T) {
 	way := func(stages ...Stage) *Claims { return &Claims{Way: stages, Settled: 5, Made: "lab/local"} }
 	for _, c := range []struct {
@@ -60,12 +60,12 @@ func TestBoundClaims(t *testing.T) {
 		says string
 	}{
 		{Step{Made: 5, Failed: 5, Why: "exceeded quota", Claims: way()}, ByRefusal, "5 claims were not created: exceeded quota"},
-		{Step{Made: 5, Claims: &Claims{Settled: 3, Stuck: Provisioned, Message: "no space"}}, ByProvisioner, "2 claims could not be used in time, and waited until its volume was there: no space"},
-		{Step{Made: 5, Claims: way(Stage{Name: Answered, Part: 0.1}, Stage{Name: Chosen, Part: 2}, Stage{Name: BoundTo, Part: 1})}, ByScheduler, "a claim needed 3.1 s until it could be used: 100 ms until the API server answered, 2 s until a node was chosen"},
+		{Step{Made: 5, Claims: &Claims{Settled: 3, Stuck: Provisioned, Message: "no space"}}, ByProvisioner, "2 claims were not usable in time; most did not reach the stage provisioned: no space"},
+		{Step{Made: 5, Claims: way(Stage{Name: Answered, Part: 0.1}, Stage{Name: Chosen, Part: 2}, Stage{Name: BoundTo, Part: 1})}, ByScheduler, "a claim needed 3.1 s until it was usable: 100 ms until the API server answered, 2 s until the scheduler chose a node"},
 		{Step{Made: 5, Claims: way(Stage{Name: Answered, Part: 3}, Stage{Name: BoundTo, Part: 1}), Create: 1, Busy: 3.9}, ByAnswers, "all 4 workers waited"},
-		{Step{Made: 5, Claims: way(Stage{Name: Attached, Part: 3}, Stage{Name: Mounted, Part: 1})}, ByAttacher, "3 s until it was attached"},
+		{Step{Made: 5, Claims: way(Stage{Name: Attached, Part: 3}, Stage{Name: Mounted, Part: 1})}, ByAttacher, "3 s until the volume was attached"},
 		{Step{Made: 5, Claims: way(Stage{Name: Mounted, Part: 1}, Stage{Name: Written, Part: 2})}, ByVolume, "2 s until the first byte was written"},
-		{Step{Made: 5, Claims: &Claims{Way: []Stage{{Name: Provisioned, Part: 3}}, Volumes: 5, Appear: 2, Made: "lab/local"}}, ByProvisioner, "the provisioner lab/local made 2 volumes a second"},
+		{Step{Made: 5, Claims: &Claims{Way: []Stage{{Name: Provisioned, Part: 3}}, Volumes: 5, Appear: 2, Made: "lab/local"}}, ByProvisioner, "the provisioner lab/local created 2 volumes a second"},
 	} {
 		b := c.s.BoundWay(0, 4)
 		if b.By != c.want || !strings.Contains(b.Text, c.says) || b.Share <= 0 || b.Share > 1 {

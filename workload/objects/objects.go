@@ -1,5 +1,5 @@
-// Package objects has the workloads objects and claims: they create objects on the API server of a cluster, in steps. Those
-// of claims are PersistentVolumeClaims, whose way is followed until the first byte is written and until they are gone again.
+// Package objects has the workloads objects and claims. They create objects on the API server of a cluster, in steps. The workload
+// claims creates PersistentVolumeClaims, and follows each until its first byte is written and until it is gone again.
 //
 // The data path: 1. Roles writes the command line of the load generator, which is this binary (`tare internal
 // objects`, package cluster/objects) and may use the cluster's API; 2. it creates the objects of one step after
@@ -36,7 +36,7 @@ const (
 	Secret     = "secret"
 	Service    = "service"
 
-	Claim = "claim" // of the workload claims alone
+	Claim = "claim" // only of the workload claims
 )
 
 // Nodes that the pods of objects run on.
@@ -182,7 +182,7 @@ func (objects) Notes(v param.Values) []param.FileError {
 	return p.Notes
 }
 
-// arguments is the command line of the load generator: each parameter is a flag.
+// arguments returns the command line of the load generator: each parameter is a flag.
 func arguments(params []param.Param, v param.Values, more ...string) []string {
 	args := append([]string{"/tare", "internal", "objects"}, more...)
 	for _, p := range params {

@@ -22,7 +22,7 @@ func (objects) Parse(_ string, v param.Values, out io.Reader) (record.Reading, e
 	return parse(v, v.Str("object"), out)
 }
 
-// parse reads the lines of a load on objects of a kind.
+// parse reads the lines of a load on objects of one kind.
 func parse(v param.Values, kind string, out io.Reader) (record.Reading, error) {
 	var rd record.Reading
 	r, err := read(out)
@@ -109,7 +109,7 @@ func (r *report) sane(want *expect, kind string) error {
 			return fmt.Errorf("step %d says that it is step %d, with %d and %d requests of %d, and %d objects; there were to be %d", i+1, s.Number, s.Made, s.Failed, w.Requests, s.Objects, w.Objects)
 		}
 		if (s.Claims != nil) != (kind == Claim) {
-			return fmt.Errorf("step %d: it has claims: %t", i+1, s.Claims != nil)
+			return fmt.Errorf("step %d: the figures do not fit the workload (with claims: %t)", i+1, s.Claims != nil)
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 	}
 	add("objects", record.Count, float64(s.Objects))
 	add("create", record.Second, s.Create)
-	if s.Create > 0 && kind != Claim { // those of claims are what was bound
+	if s.Create > 0 && kind != Claim { // the rate of claims counts bound ones (stages.go)
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
 	}
 	add("limited", record.Second, s.Limited)

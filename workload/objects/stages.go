@@ -12,45 +12,45 @@ import (
 	"tare/workload/output"
 )
 
-// Claims is what became of the claims of a step.
+// Claims has the figures of a step's claims.
 type Claims struct {
-	Way      []Stage `json:"way"`        // of their stages until they could be used, in the order of Way
-	Removal  []Stage `json:"removal"`    // of those until they were gone, from when their deletion was due
-	Settled  int     `json:"settled"`    // claims that could be used
+	Way      []Stage `json:"way"`        // stages until the claims were usable, in the order of Way
+	Removal  []Stage `json:"removal"`    // stages until the claims were gone, from when their deletion was due
+	Settled  int     `json:"settled"`    // claims that were usable
 	Gone     int     `json:"gone"`       // claims that were removed, with their pods and volumes
-	Bound    int     `json:"bound"`      // claims that were bound,
-	Bind     float64 `json:"bind_s"`     // and when the last one was, since the step began
-	Remove   float64 `json:"remove_s"`   // from the first deletion until the last claim was gone, or was not in time
-	Volumes  int     `json:"volumes"`    // that appeared,
-	Appear   float64 `json:"appear_s"`   // from the first to the last one
-	Vanish   float64 `json:"vanish_s"`   // from when the first volume was gone to when the last one was
+	Bound    int     `json:"bound"`      // claims that were bound
+	Bind     float64 `json:"bind_s"`     // when the last one was bound, since the step began
+	Remove   float64 `json:"remove_s"`   // from the first deletion until the last claim was gone, or until the timeout
+	Volumes  int     `json:"volumes"`    // volumes that appeared
+	Appear   float64 `json:"appear_s"`   // from the first volume to the last one
+	Vanish   float64 `json:"vanish_s"`   // from when the first volume was gone until the last one was gone
 	Vanished int     `json:"vanished"`   // volumes that were gone
-	Skewed   int     `json:"skewed"`     // pods whose clock cannot be right: the watch's times stand for theirs
+	Skewed   int     `json:"skewed"`     // pods whose clock cannot be right; they have the watch's times
 	Made     string  `json:"made_by"`    // the provisioner
 	Mode     string  `json:"binding"`    // WaitForFirstConsumer or Immediate
-	Message  string  `json:"message"`    // of the scheduler, the provisioner or the pod, about claims that cannot be used
-	Stuck    string  `json:"stuck_in"`   // the stage that most of these did not reach
-	Held     string  `json:"held_until"` // and of those that did not go
+	Message  string  `json:"message"`    // message of the scheduler, the provisioner or the pod about claims that were not usable
+	Stuck    string  `json:"stuck_in"`   // the stage that most claims did not reach that were not usable
+	Held     string  `json:"held_until"` // the stage that most claims did not reach that were not gone
 }
 
-// Stage is a stage of claims, which some or all of them reached. Those that could not be used or did not go count, in the stages
-// that the report shows, with the time until the step ended.
+// Stage is a stage that some or all claims reached. In the stages that the report shows, claims that were not usable or not gone count
+// with the time until the step ended.
 type Stage struct {
 	Name  string  `json:"name"`
-	Times string  `json:"times"`  // from when it was due: HdrHistogram V2, nanoseconds
-	Part  float64 `json:"part_s"` // the mean time since the stage before, of the claims that got to the end
+	Times string  `json:"times"`  // since the claim or its deletion was due: HdrHistogram V2, nanoseconds
+	Part  float64 `json:"part_s"` // mean time since the stage before, of the claims that reached the last stage, in seconds
 }
 
 // Stages of a claim.
 const (
-	Answered    = "answered"    // the API server has created the claim, and its pod
+	Answered    = "answered"    // the API server has created the claim and its pod
 	Chosen      = "chosen"      // the scheduler has chosen a node for the volume (WaitForFirstConsumer)
-	Provisioned = "provisioned" // the volume's object is there
+	Provisioned = "provisioned" // the volume's object exists
 	BoundTo     = "bound"
 	Scheduled   = "scheduled" // the pod has a node
-	Attached    = "attached"  // the volume is attached to it, for drivers that attach
+	Attached    = "attached"  // the volume is attached to the node, with drivers that attach
 	Mounted     = "mounted"   // the program in the pod began
-	Written     = "written"   // it has written, and synced, a byte
+	Written     = "written"   // the program has written and synced a byte
 
 	PodGone    = "pod_gone"
 	ClaimGone  = "claim_gone"
@@ -58,7 +58,7 @@ const (
 	VolumeGone = "volume_gone"
 )
 
-// stage says of a stage what binds claims that need long for it, and how it reads after "until".
+// stage has a stage's name, what bounds claims if this stage is the longest, and its text after "until".
 type stage struct {
 	name string
 	by   By
@@ -67,16 +67,16 @@ type stage struct {
 
 func way() []stage {
 	return []stage{
-		{Answered, ByAnswers, "the API server answered"}, {Chosen, ByScheduler, "a node was chosen"},
-		{Provisioned, ByProvisioner, "its volume was there"}, {BoundTo, ByController, "it was bound"}, {Scheduled, ByScheduler, "its pod had a node"},
-		{Attached, ByAttacher, "it was attached"}, {Mounted, ByNodes, "the pod's program began"}, {Written, ByVolume, "the first byte was written"},
+		{Answered, ByAnswers, "the API server answered"}, {Chosen, ByScheduler, "the scheduler chose a node"},
+		{Provisioned, ByProvisioner, "the volume existed"}, {BoundTo, ByController, "the claim was bound"}, {Scheduled, ByScheduler, "the pod had a node"},
+		{Attached, ByAttacher, "the volume was attached"}, {Mounted, ByNodes, "the pod's program began"}, {Written, ByVolume, "the first byte was written"},
 	}
 }
 
 func removal() []stage {
 	return []stage{
-		{PodGone, ByNodes, "its pod was gone"}, {ClaimGone, ByController, "it was gone"},
-		{Detached, ByAttacher, "it was detached"}, {VolumeGone, ByProvisioner, "its volume was gone"},
+		{PodGone, ByNodes, "the pod was gone"}, {ClaimGone, ByController, "the claim was gone"},
+		{Detached, ByAttacher, "the volume was detached"}, {VolumeGone, ByProvisioner, "the volume was gone"},
 	}
 }
 
@@ -93,18 +93,18 @@ func names(stages []stage) (out []string) {
 	return out
 }
 
-// sane refuses what no step with so many claims prints.
+// sane refuses figures that a step with made claims cannot have.
 func (c *Claims) sane(made int) error {
 	for _, n := range []int{c.Settled, c.Gone, c.Bound, c.Volumes, c.Vanished, c.Skewed} {
 		if n < 0 || n > made {
-			return fmt.Errorf("of %d claims, %d were bound, %d could be used, %d were gone, %d had volumes, %d not any more, %d had a wrong clock", made, c.Bound, c.Settled, c.Gone, c.Volumes, c.Vanished, c.Skewed)
+			return fmt.Errorf("of %d claims, %d were bound, %d were usable, %d were gone, %d had volumes, %d had lost them, and %d had a wrong clock", made, c.Bound, c.Settled, c.Gone, c.Volumes, c.Vanished, c.Skewed)
 		}
 	}
 	if !fine(maxTime, c.Bind, c.Remove, c.Appear, c.Vanish) || c.Bound > 0 && c.Bind == 0 || c.Gone > 0 && c.Remove == 0 {
-		return errors.New("a time of its claims is out of range")
+		return errors.New("a time of the claims is out of range")
 	}
 	if max(len(c.Made), len(c.Message)) > maxText || len(c.Mode) > 40 || !known(c.Stuck, Way()) || !known(c.Held, Removal()) {
-		return errors.New("the words on its claims are out of range")
+		return errors.New("a text about the claims is too long or unknown")
 	}
 	for _, part := range []struct {
 		stages []Stage
@@ -114,7 +114,7 @@ func (c *Claims) sane(made int) error {
 		for _, s := range part.stages {
 			i := slices.Index(part.order, s.Name)
 			if i <= last || !fine(maxTime, s.Part) {
-				return fmt.Errorf("the stage %q of its claims is out of place or out of range", s.Name)
+				return fmt.Errorf("the stage %q of the claims is out of place or out of range", s.Name)
 			}
 			last = i
 		}
@@ -157,7 +157,7 @@ func (c *Claims) samples(rd *record.Reading, step string) error {
 	return nil
 }
 
-// claims adds the figures of all steps' claims together.
+// claims adds the figures of the claims of all steps together.
 func (r *report) claims(rd *record.Reading) error {
 	all := map[string]*hdrhistogram.Histogram{}
 	var bound, gone, skewed int
@@ -198,22 +198,21 @@ func (r *report) claims(rd *record.Reading) error {
 		}
 	}
 	if skewed > 0 {
-		rd.Warn("objects-clock", "the clocks of nodes and of the load differ: %d of %d claims have the watch's time of their mount", skewed, bound)
+		rd.Warn("objects-clock", "the clocks of the nodes and of the load differ; for %d of %d claims, the mount has the time at which the watch reported it; synchronize the clocks", skewed, bound)
 	}
 	return nil
 }
 
-// BoundWay says what bound the way of a step's claims until they could be used.
+// BoundWay says what bound a step's claims until they were usable.
 func (s *Step) BoundWay(rate float64, workers int) Bound {
 	c := s.Claims
 	if s.Failed > 0 {
 		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d claims were not created: %s", s.Failed, s.Why)}
 	}
 	if c.Stuck != "" {
-		by := byOf(way(), c.Stuck)
-		return Bound{by, 1, strings.TrimSuffix(fmt.Sprintf("%d claims could not be used in time, and waited %s: %s", s.Made-c.Settled, until(way(), c.Stuck), c.Message), ": ")}
+		return Bound{byOf(way(), c.Stuck), 1, strings.TrimSuffix(fmt.Sprintf("%d claims were not usable in time; most did not reach the stage %s: %s", s.Made-c.Settled, c.Stuck, c.Message), ": ")}
 	}
-	b := slowest(c.Way, way(), "a claim needed %s until it could be used: %s")
+	b := slowest(c.Way, way(), "a claim needed %s until it was usable: %s")
 	if b.By == ByAnswers {
 		more := s.creation(rate, workers)
 		b.By, b.Text = more.By, b.Text+"; "+more.Text
@@ -228,7 +227,7 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 func (s *Step) BoundRemoval() Bound {
 	c := s.Claims
 	if c.Held != "" {
-		return Bound{byOf(removal(), c.Held), 1, fmt.Sprintf("%d claims were not removed in time, and waited %s", s.Made-c.Gone, until(removal(), c.Held))}
+		return Bound{byOf(removal(), c.Held), 1, fmt.Sprintf("%d claims were not gone in time; most did not reach the stage %s", s.Made-c.Gone, c.Held)}
 	}
 	b := slowest(c.Removal, removal(), "its removal took %s: %s")
 	if b.By == ByProvisioner && c.Vanished > 1 && c.Vanish > 0 {
@@ -244,7 +243,7 @@ func (c *Claims) maker() string {
 	return "the provisioner " + c.Made
 }
 
-// slowest is a verdict for the longest of some stages. The format takes the sum and the parts.
+// slowest returns the verdict for the longest of the stages. The format takes the sum and the parts.
 func slowest(stages []Stage, all []stage, format string) Bound {
 	sum, most := 0.0, Stage{}
 	var parts []string
@@ -256,7 +255,7 @@ func slowest(stages []Stage, all []stage, format string) Bound {
 		parts = append(parts, seconds(s.Part)+" "+until(all, s.Name))
 	}
 	if sum <= 0 {
-		return Bound{ByNodes, 1, "nothing got there"}
+		return Bound{ByNodes, 1, "no claim reached the last stage"}
 	}
 	return Bound{byOf(all, most.Name), most.Part / sum, fmt.Sprintf(format, seconds(sum), strings.Join(parts, ", "))}
 }

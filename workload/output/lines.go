@@ -48,7 +48,7 @@ func Lines[T any](r io.Reader, what string, check func(T) error) ([]T, error) {
 	return out, nil
 }
 
-// Encode is how a distribution stands in a driver's report: HdrHistogram V2, compressed.
+// Encode returns a distribution in the form of a driver's report: HdrHistogram V2, compressed.
 func Encode(h *hdrhistogram.Histogram) (string, error) {
 	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {

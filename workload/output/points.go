@@ -6,8 +6,8 @@ import (
 	"tare/record"
 )
 
-// Points is a figure in intervals, as tare's own drivers report it: from the first operation on,
-// warm-up included. T is the end of each interval, in seconds.
+// Points is a figure in intervals, as tare's own drivers report it. It begins with the first operation, so it includes the
+// warm-up. T is the end of each interval, in seconds.
 type Points struct {
 	T []float64 `json:"t_s"`
 	V []float64 `json:"v"`
@@ -18,8 +18,8 @@ const (
 	maxTime = 1e6   // seconds
 )
 
-// Series makes the series of a response from the points up to end, in seconds; those after it are
-// of a load that was ending. It is false if there are no points, or if they are invalid.
+// Series makes the series of a response from the points up to end, in seconds. Later points belong to a load that was
+// ending. It returns false if there are no points, or if they are invalid.
 func (p *Points) Series(response string, u record.Unit, end float64, labels ...string) (record.Series, bool) {
 	out := record.Series{Name: response, Labels: record.MakeLabels(append(labels, record.LabelResponse, response)...), Unit: u, Kind: record.Gauge}
 	if p == nil || len(p.T) != len(p.V) {

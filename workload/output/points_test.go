@@ -9,7 +9,7 @@ import (
 	"tare/record"
 )
 
-// TestPoints: a series ends with the load, and one that is out of order or cut is none.
+// TestPoints: a series ends with the load, and points that are out of order or cut make no series.
 func TestPoints(t *testing.T) {
 	p := &Points{T: []float64{0.5, 1, 1.004, 1.5}, V: []float64{4, 3, 2, 1}}
 	for end, want := range map[float64]int{0.4: 0, 1: 3, math.Inf(1): 4} {

@@ -38,11 +38,11 @@ const (
 	perLaunch = 500 * time.Millisecond
 	// perServer is the same of a server with its interpreter and modules.
 	perServer = 3 * time.Second
-	// perPull is a guess of what one pull of an image adds.
+	// perPull estimates the time of one image pull.
 	perPull = 4 * time.Second
 )
 
-// Words of the parameter image.
+// Values of the parameter image.
 const (
 	imageWarm = "warm"
 	imageCold = "cold"
@@ -59,7 +59,7 @@ func (startup) Params() []param.Param {
 		{Name: "repeats", Type: param.Int, Default: "5", Min: 1, Max: 1000, Help: "launches in a trial, each once whole and once in phases; the trial's figures are their medians"},
 		{Name: "burst", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "sandboxes that each launch makes at once"},
 		{Name: "node-fill", Type: param.Int, Default: "0", Max: 95, Help: "percent of the pods that the node takes which wait there meanwhile, as small as pods are; on a cluster"},
-		{Name: "image", Type: param.Enum, Default: imageWarm, Words: []string{imageWarm, imageCold}, Help: "warm: the node has the image; cold: it pulls it for each launch; on a cluster"},
+		{Name: "image", Type: param.Enum, Default: imageWarm, Words: []string{imageWarm, imageCold}, Help: "warm: the node has the image; cold: the node pulls the image for each launch; on a cluster"},
 		{Name: "program", Type: param.Enum, Default: "hello", Words: []string{"hello", "true", "node", "ruby"}, Help: "hello: the smallest program, whose first instructions print; true: the host's /bin/true with its libraries; node, ruby: a web service in that language, until it answers"},
 	}
 }

@@ -146,7 +146,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestCold: a cold start is the same role, which the place gives images that nobody has. It takes longer, and is warm unless asked.
+// TestCold: a cold start has the same role with Cold set, and a longer expected time. The default is warm.
 func TestCold(t *testing.T) {
 	for image, cold := range map[string]bool{"": false, "warm": false, "cold": true} {
 		v := param.Values{"repeats": "3", "burst": "2"}
