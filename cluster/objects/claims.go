@@ -36,11 +36,11 @@ const (
 type claimer struct {
 	*uniform
 	rate  pace.Pace
-	users *maker // of the pods that use claims; nil: there are none
+	users *maker // makes the pods that use the claims; nil: no pods
 	class *storageClass
 }
 
-// claimed is the script of such a load.
+// claimed returns the script of a load of claims.
 func claimed(l *load) (*script, error) {
 	u, rate, err := newUniform(l)
 	if err != nil {
@@ -54,7 +54,7 @@ func claimed(l *load) (*script, error) {
 	return out, nil
 }
 
-// prepareClaims finds the StorageClass, and refuses one that cannot do what is asked.
+// prepareClaims finds the StorageClass, and refuses a class that does not fit the load.
 func (l *claimer) prepareClaims(ctx context.Context) error {
 	all, _, err := list[storageClass](ctx, l.api, "/apis/storage.k8s.io/v1/storageclasses")
 	if err != nil {
@@ -129,7 +129,7 @@ func newUsers(o *options, load string) (*maker, error) {
 	return &maker{resource: "pods", group: "/api/v1", text: text}, err
 }
 
-// claimStep creates the claims of a step with their pods, waits until they can be used, deletes them and waits until they are gone.
+// claimStep creates the claims of a step and their pods, waits until the claims are usable, deletes them, and waits until they are gone.
 func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, error) {
 	n := objects.Target(l.count, l.steps, number)
 	s := &objects.Step{Number: number, Objects: n, Claims: &objects.Claims{Made: bounded(l.class.Provisioner), Mode: l.class.Binding}}
@@ -201,7 +201,7 @@ func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, err
 	return s, err
 }
 
-// follow waits for a claim, if only so many are on their way at the same time.
+// follow waits for a claim, if parallel limits the claims in progress.
 func (l *claimer) follow(ctx context.Context, err error, until chan struct{}) {
 	if l.parallel == 0 || err != nil {
 		return
@@ -237,7 +237,7 @@ func (l *claimer) withdraw(ctx context.Context, i int, due time.Time) (busy time
 	return busy + more, err
 }
 
-// why says why a step was not reached, and ends the load then.
+// why notes why a step did not finish, and ends the load in that case.
 func (l *claimer) why(s *objects.Step, followed int) {
 	c := s.Claims
 	missing := s.Objects - s.Made - s.Failed
@@ -265,7 +265,7 @@ type seenEvent struct {
 	} `json:"involvedObject"`
 }
 
-// trouble says why claims cannot be used: in the words of the last warning about one of them, of another event about it, or of its pod.
+// trouble says why claims are not usable. It quotes a warning about one of them, or else the last event. "": there is no event.
 func (l *claimer) trouble(ctx context.Context, all []*claim) string {
 	waits := map[string]bool{}
 	for i, c := range all {

@@ -25,8 +25,8 @@ type load struct {
 	id   string // of the load: its objects bear it
 	todo *script
 	pods *pods // nil: the objects have none
-	node *node // nil: it is not read
-	// volumes are those of claims; nil: there are none.
+	node *node // nil: the load does not read it
+	// volumes follows the claims; nil: no claims.
 	volumes *volumes
 	print   func(objects.Line) error
 
@@ -34,33 +34,33 @@ type load struct {
 	begun  time.Time
 }
 
-// script is what a load does.
+// script has the steps of a load.
 type script struct {
 	spaces   []loadfile.Space
 	steps    []step
-	pods     bool                            // that are waited for
-	accounts bool                            // pods are created, which need a service account
-	begin    func(ctx context.Context) error // before the namespaces are created; nil: nothing is to do
+	pods     bool                            // the load waits for pods
+	accounts bool                            // the load creates pods, which need a service account
+	begin    func(ctx context.Context) error // called before the namespaces are created; may be nil
 }
 
-// step is a number of batches that are reported together.
+// step has batches that the load reports together.
 type step struct {
 	objects, requests int
 	pods              bool
 	batches           []batch
-	run               func(ctx context.Context, number int) (*objects.Step, error) // in the place of the batches; nil: these
-	churn             func(ctx context.Context, s *objects.Step) error             // when all pods run; nil: there is none
+	run               func(ctx context.Context, number int) (*objects.Step, error) // replaces the batches; nil: the batches are sent
+	churn             func(ctx context.Context, s *objects.Step) error             // called when all pods run; may be nil
 }
 
-// batch is a number of requests that are sent in a row.
+// batch has requests that the load sends in a row.
 type batch struct {
 	count   int
-	due     func(i int) time.Duration // since the first; nil: when a worker is free
-	takes   time.Duration             // until the last is due
+	due     func(i int) time.Duration // since the first request; nil: due when a worker is free
+	takes   time.Duration             // until the last request is due
 	send    func(ctx context.Context, i int, due time.Time) (busy time.Duration, err error)
-	settle  func(ctx context.Context) // waits afterwards; nil: nothing is waited for
-	timeout time.Duration             // of that
-	pause   time.Duration             // afterwards
+	settle  func(ctx context.Context) // waits after the requests; nil: no wait
+	timeout time.Duration             // of settle
+	pause   time.Duration             // after settle
 }
 
 func newLoad(o options, a *api, print func(objects.Line) error) (*load, error) {
@@ -245,7 +245,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 	return s, l.plateau(ctx, s)
 }
 
-// plateau holds what a step has reached for a moment, and reads the node.
+// plateau waits for the pause after a step, and reads the node.
 func (l *load) plateau(ctx context.Context, s *objects.Step) error {
 	if !sleepUntil(ctx, time.Now().Add(l.pause)) {
 		return context.Cause(ctx)
@@ -258,7 +258,7 @@ func (l *load) plateau(ctx context.Context, s *objects.Step) error {
 	return err
 }
 
-// send sends the requests of a batch. It returns when it was done.
+// send sends the requests of a batch. It returns the time of its end.
 func (l *load) send(ctx context.Context, b *batch, s *objects.Step) time.Time {
 	begin := time.Now()
 	sending, cancel := context.WithTimeout(ctx, l.timeout+b.takes)
@@ -271,7 +271,7 @@ func (l *load) send(ctx context.Context, b *batch, s *objects.Step) time.Time {
 	return end
 }
 
-// settle waits for what a batch made, or for its end.
+// settle waits for the effect of a batch, and then pauses.
 func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 	if b.settle != nil {
 		begin := time.Now()
@@ -286,7 +286,7 @@ func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 	}
 }
 
-// started sums up the starts of a step's pods, whose last request was answered at a moment.
+// started sums up the starts of a step's pods. The last request was answered at sent.
 func (l *load) started(s *objects.Step, sent time.Time) (err error) {
 	end := time.Now()
 	all, message := l.pods.take()
@@ -311,7 +311,7 @@ type outcome struct {
 	why          string        // the first failure
 }
 
-// each calls f n times, by so many workers: when it is due, or as fast as they can. It ends with ctx.
+// each calls f n times from the given number of workers, when a call is due or as fast as they can. It ends with ctx.
 func (l *load) each(ctx context.Context, workers, n int, moment func(i int) time.Duration, f func(ctx context.Context, i int, due time.Time) (time.Duration, error)) (out outcome) {
 	begin := time.Now()
 	var next atomic.Int64

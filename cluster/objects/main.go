@@ -42,14 +42,14 @@ type options struct {
 	qps        float64
 	pause      time.Duration
 	timeout    time.Duration
-	// Of claims.
+	// For loads on claims.
 	parallel int
 	consumer string
 	storage  string // the StorageClass; "": the default one
 	size     int64
 	mode     string
 
-	// Of a file.
+	// For loads from a file.
 	file, vars string
 	containers string
 
@@ -80,16 +80,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringVar(&o.nodes, "nodes", objects.Untainted, "untainted, simulated, any or own")
 	fs.StringVar(&o.class, "class", "", "RuntimeClass of pods")
 	fs.Float64Var(&o.qps, "qps", 0, "requests a second, at most; 0: no limit")
-	fs.DurationVar(&o.pause, "pause", 0, "after each step")
+	fs.DurationVar(&o.pause, "pause", 0, "wait after each step")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "of a step")
 	fs.IntVar(&o.parallel, "parallel", 0, "claims in progress at once; 0: all claims of a step")
 	fs.StringVar(&o.consumer, "consumer", objects.ConsumerPod, "user of each claim: pod or none")
 	fs.StringVar(&o.storage, "storage", "", "StorageClass of claims; without it, the default one")
-	fs.Int64Var(&o.size, "size", 1<<30, "of claims, in bytes")
-	fs.StringVar(&o.mode, "mode", objects.Filesystem, "of claims: filesystem or block")
-	fs.StringVar(&o.file, loadfile.Param, "", "text of a file of another loader, with those that it names")
-	fs.StringVar(&o.vars, "vars", "", "values of that")
-	fs.StringVar(&o.containers, "containers", objects.AsWritten, "what pods of a file run: file or pause")
+	fs.Int64Var(&o.size, "size", 1<<30, "size of each claim, in bytes")
+	fs.StringVar(&o.mode, "mode", objects.Filesystem, "volume mode of claims: filesystem or block")
+	fs.StringVar(&o.file, loadfile.Param, "", "text of another loader's file, with the files that it names")
+	fs.StringVar(&o.vars, "vars", "", "values of the file's variables")
+	fs.StringVar(&o.containers, "containers", objects.AsWritten, "program of a file's pods: as in the file (file), or pause")
 	kubeconfig := fs.String("kubeconfig", "", "a `file`, outside of a pod")
 	if err := inside.Parse(fs, args); err != nil {
 		return err

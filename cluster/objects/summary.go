@@ -73,8 +73,9 @@ func (s *span) widen(t time.Time) {
 
 func (s *span) seconds() float64 { return s.to.Sub(s.from).Seconds() }
 
-// clock makes stages of the times of the program in the claim's pod. Its node's clock may not be the client's: what is before the
-// claim or after the program's end is not true, and it returns true. (It may be after the watch says that the pod runs, if the node is busy.) Then the watch's time of the mount stands for the program's.
+// clock marks the stages that the program in the claim's pod has timed. The clock of its node may differ from the client's. If
+// a time is before the claim was due or after the program's end, clock returns true, and takes the time at which the watch reported
+// the mount. On a busy node, a correct time may be after the watch reported that the pod runs.
 func (c *claim) clock() (skewed bool) {
 	seen := c.ran
 	if seen.IsZero() {

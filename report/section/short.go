@@ -39,7 +39,7 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	return []*Section{head, Answer(r), Costs(r), Steps(r), Settings(r), ended(r, dir)}
 }
 
-// alone reports whether a study has the baseline alone, as one that loads a cluster may.
+// alone reports whether a study has only the baseline. A study that loads a cluster may have no other sandbox.
 func alone(r *analyse.Result) bool {
 	return len(r.Compared) > 0 && !slices.ContainsFunc(r.Compared, func(c analyse.Comparison) bool { return !c.Baseline })
 }

@@ -36,14 +36,14 @@ func Steps(r *analyse.Result) *Section {
 		s.Head(names[cell[0].Cell.Key()])
 		s.Table(claimSteps(cell))
 		if i == 0 {
-			s.Note("times are from when a claim was to be submitted; of what is gone or detached, from when it was to be deleted")
+			s.Note("times are from when a claim was due; for gone and detached, from when its deletion was due")
 		}
 		lastVerdict(s, cell, names)
 	}
 	return s
 }
 
-// loadNames names the cells of loads by the levels in which they differ: a workload by its label alone.
+// loadNames names the cells of loads by their workload and by the levels in which they differ.
 func loadNames(steps []analyse.LoadStep) map[string]string {
 	levels := map[string]map[string]bool{}
 	for i := range steps {
@@ -70,7 +70,7 @@ func loadNames(steps []analyse.LoadStep) map[string]string {
 	return names
 }
 
-// stepCells are the steps of each cell, which stand together.
+// stepCells returns the steps of each cell together.
 func stepCells(steps []analyse.LoadStep) (out [][]analyse.LoadStep) {
 	for from := 0; from < len(steps); {
 		to := from + 1
@@ -115,7 +115,7 @@ func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
 	return t
 }
 
-// plateaus shows what the load's node had at each plateau, of loads that read it.
+// plateaus shows the figures of the load's node at each plateau, for loads that read their node.
 func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 	figures := words.NodeFigures()
 	t := NewTable(2, "of", "step", "pods", "memory", "page cache", "disk space", "written", "read")
@@ -137,13 +137,13 @@ func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 	if len(t.Rows) == 0 {
 		return
 	}
-	s.Head("The node at each plateau, since before the first step")
+	s.Head("The node at each plateau, compared with before the first step")
 	s.Table(t)
 	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
 }
 
-// claimSteps is the table of a load on claims: a row for each stage of each step. The verdict on the way of claims is in their first
-// row, that on their removal in the first row of what is gone.
+// claimSteps is the table of a load on claims: a row for each stage of each step. The first row of a step has the verdict on the time
+// until its claims were usable. The first row of the removal has the verdict on the removal.
 func claimSteps(steps []analyse.LoadStep) *Table {
 	t := NewTable(2, "step", "until", "claims", "a second", "p50", "p95", "p99", "bound by")
 	for i := range steps {

@@ -77,7 +77,7 @@ func TestBoundClaims(t *testing.T) {
 		want By
 		says string
 	}{
-		{Claims{Gone: 3, Held: ClaimGone}, ByController, "2 claims were not removed in time, and waited until it was gone"},
+		{Claims{Gone: 3, Held: ClaimGone}, ByController, "2 claims were not gone in time; most did not reach the stage claim_gone"},
 		{Claims{Gone: 5, Removal: []Stage{{Name: PodGone, Part: 3}, {Name: VolumeGone, Part: 1}}, Vanished: 5, Vanish: 8}, ByNodes, "a claim's removal took 4 s: 3 s until the pod was gone, 1 s until the volume was gone"},
 		{Claims{Gone: 5, Removal: []Stage{{Name: VolumeGone, Part: 1}}, Vanished: 5, Vanish: 8}, ByProvisioner, "; the provisioner removed 0.5 volumes a second"},
 	} {

@@ -80,10 +80,10 @@ func removal() []stage {
 	}
 }
 
-// Way returns the names of the stages until claims can be used, in their order.
+// Way returns the names of the stages until a claim is usable, in their order.
 func Way() []string { return names(way()) }
 
-// Removal returns the names of the stages until claims are gone, in their order.
+// Removal returns the names of the stages until a claim is gone, in their order.
 func Removal() []string { return names(removal()) }
 
 func names(stages []stage) (out []string) {
@@ -218,7 +218,7 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 		b.By, b.Text = more.By, b.Text+"; "+more.Text
 	}
 	if b.By == ByProvisioner && c.Volumes > 1 && c.Appear > 0 {
-		b.Text += fmt.Sprintf("; %s made %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
+		b.Text += fmt.Sprintf("; %s created %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
 	}
 	return b
 }
@@ -229,7 +229,7 @@ func (s *Step) BoundRemoval() Bound {
 	if c.Held != "" {
 		return Bound{byOf(removal(), c.Held), 1, fmt.Sprintf("%d claims were not gone in time; most did not reach the stage %s", s.Made-c.Gone, c.Held)}
 	}
-	b := slowest(c.Removal, removal(), "its removal took %s: %s")
+	b := slowest(c.Removal, removal(), "a claim's removal took %s: %s")
 	if b.By == ByProvisioner && c.Vanished > 1 && c.Vanish > 0 {
 		b.Text += fmt.Sprintf("; %s removed %.3g volumes a second", c.maker(), float64(c.Vanished-1)/c.Vanish)
 	}
