@@ -64,7 +64,7 @@ func (p place) Check(d trial.Demand) error {
 	case d.Own && img.Problem != "":
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.Saved:
-		return errors.New("Kubernetes cannot restore a saved pod (docs/cluster.md says why); measure checkpoint on a host (without --on k8s)")
+		return errors.New("a saved pod cannot be restored by Kubernetes (docs/cluster.md says why); measure checkpoint on a host (without --on k8s)")
 	case d.Addresses > 0:
 		return errors.New("neighbours: a pod has one address; write neighbours: 0, or measure on a host (without --on k8s)")
 	case d.API && p.shared:
