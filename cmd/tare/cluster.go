@@ -102,7 +102,10 @@ type nodesAtOnce int
 // Set implements pflag.Value.
 func (n *nodesAtOnce) Set(text string) error {
 	v, err := strconv.Atoi(text)
-	if err != nil || v < 1 {
+	switch {
+	case err != nil:
+		return err // badFlag says what to write
+	case v < 1:
 		return errors.New("give 1 or more; without the flag, one trial runs on each machine")
 	}
 	*n = nodesAtOnce(v)
