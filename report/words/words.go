@@ -49,7 +49,8 @@ type Sentence struct {
 
 // Options of the sentences.
 type Options struct {
-	Items int // how many workloads a clause names before it counts the rest; 0: 3
+	Items int  // how many workloads a clause names before it counts the rest; 0: 3
+	First bool // count only the first response of each workload, as the short table has it
 }
 
 func (o Options) items() int {
@@ -65,7 +66,7 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 	if r == nil {
 		return nil
 	}
-	out := []Sentence{Headline(r)}
+	out := []Sentence{headline(r, opt.First)}
 	by := make(map[record.Level][]*analyse.Comparison) // by level of the compared factor
 	about := make(map[string]record.Level)
 	for _, t := range r.Treatments {
@@ -171,9 +172,11 @@ func cost(c *analyse.Comparison) float64 {
 	return 1
 }
 
-// Headline sums up the study in a sentence or two. It counts the first response of each workload, as the short table
-// shows it: further ones mostly repeat its verdict.
-func Headline(r *analyse.Result) Sentence {
+// Headline sums up the study in a sentence or two.
+func Headline(r *analyse.Result) Sentence { return headline(r, false) }
+
+// headline counts all comparisons, or those of first responses.
+func headline(r *analyse.Result, firstOnly bool) Sentence {
 	var n [kinds]int
 	total := 0
 	var worst *analyse.Comparison
@@ -183,13 +186,14 @@ func Headline(r *analyse.Result) Sentence {
 		if c.Baseline {
 			continue
 		}
-		if !c.First && first[c.Workload] {
+		further := !c.First && first[c.Workload]
+		if further && firstOnly {
 			continue
 		}
 		k := kindOf(c)
 		n[k]++
 		total++
-		if k == worse && (worst == nil || cost(c) > cost(worst)) {
+		if k == worse && !further && (worst == nil || cost(c) > cost(worst)) {
 			worst = c
 		}
 	}
@@ -209,7 +213,7 @@ func Headline(r *analyse.Result) Sentence {
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
-	if d := r.Discoveries; d != nil && d.Hold < d.Called {
+	if d := r.Discoveries; d != nil && d.Hold < d.Called && !firstOnly { // which is about all
 		text += " " + survivors(d) + "."
 	}
 	if worst != nil {
