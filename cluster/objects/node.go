@@ -21,46 +21,46 @@ import (
 	"tare/workload/objects"
 )
 
-// node reads the node that the load and its pods run on: all that a pod sees of its node's kernel, without more rights.
+// node reads the node on which the load and its pods run. It reads what a pod sees of its node's kernel, without further rights.
 type node struct {
 	probes []collect.Probe // of memory and disks
 	begun  time.Time       // the process
 
 	mu    sync.Mutex
 	buf   []record.Sample
-	taken []objects.Reading // since they were last asked for
-	err   error             // the first, which ends the readings
+	taken []objects.Reading // since the last plateau
+	err   error             // the first error, which ends the readings
 }
 
-// interval is how often the node is read.
+// interval is the time between two readings of the node.
 const interval = 250 * time.Millisecond
 
 // bootID names the run of the kernel that a process is in (random(4)). The kubelet reports it for its node.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// ownFile is a file that the kubelet puts into each container from its own directory: its file system is the one that the
-// kubelet, and mostly the runtime, has its files on.
+// ownFile is a file that the kubelet mounts into each container from its own directory. So it is on the file system of the
+// kubelet's files, and usually of the runtime's files.
 const ownFile = "/etc/hosts"
 
-// openNode begins to read the node with a name. It is an error if the load has another kernel than the node, whose memory
-// it would not see.
+// openNode begins to read the node with a name. It returns an error if the load runs on another kernel, because it would not see
+// the node's memory.
 func openNode(ctx context.Context, a *api, name string, begun time.Time) (*node, error) {
 	if name == "" {
 		return nil, fmt.Errorf("%s is not set: tare sets it in the pod of a study", pod.EnvNode)
 	}
 	own, err := os.ReadFile(bootID)
 	if errors.Is(err, os.ErrNotExist) {
-		err = nil // gVisor has none
+		err = nil // gVisor has no boot ID
 	}
 	if err != nil {
 		return nil, err
 	}
 	theirs, err := a.bootID(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask for the kernel of node %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the boot ID of the node %s: %w", name, err)
 	}
 	if strings.TrimSpace(string(own)) != theirs {
-		return nil, fmt.Errorf("the load does not run on the kernel of node %s, so it cannot read the node's memory; run it in a sandbox with the node's kernel, such as process", name)
+		return nil, fmt.Errorf("the load does not run on the kernel of the node %s, so it cannot read the node's memory; run it in a sandbox with the node's kernel, such as process", name)
 	}
 	n := &node{begun: begun}
 	for _, c := range []collect.Collector{system.New(), disk.New()} {
@@ -73,7 +73,7 @@ func openNode(ctx context.Context, a *api, name string, begun time.Time) (*node,
 	return n, nil
 }
 
-// maxNode bounds the object of a node, in bytes.
+// maxNode is the most bytes of a node's object.
 const maxNode = 4 << 20
 
 // bootID asks the API server which run of its kernel a node is in.
@@ -94,7 +94,7 @@ func (a *api) bootID(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if n.Status.NodeInfo.BootID == "" {
-		return "", errors.New("it does not say")
+		return "", errors.New("the API server does not report it")
 	}
 	return n.Status.NodeInfo.BootID, nil
 }
@@ -121,7 +121,7 @@ func (n *node) watch(ctx context.Context) {
 	}
 }
 
-// plateau takes one more reading, when all that was written is on the disks, and returns those since the last plateau.
+// plateau syncs the disks, takes one more reading, and returns the readings since the last plateau.
 func (n *node) plateau() ([]objects.Reading, error) {
 	unix.Sync()
 	n.read()
@@ -132,7 +132,7 @@ func (n *node) plateau() ([]objects.Reading, error) {
 	return out, n.err
 }
 
-// read takes a reading. The last one is replaced when there are too many.
+// read takes a reading. If there are too many, it replaces the last one.
 func (n *node) read() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -171,7 +171,7 @@ func (n *node) now() (r objects.Reading, err error) {
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(ownFile, &st); err != nil {
-		return r, fmt.Errorf("cannot ask how full the node's file system is: %w", err)
+		return r, fmt.Errorf("cannot read the used space of the node's file system: %w", err)
 	}
 	r.Used = float64(st.Blocks-st.Bfree) * float64(st.Bsize)
 	return r, nil
@@ -184,8 +184,8 @@ const (
 	leftoverLeast = 256 << 20 // bytes; less is not waited for, because others write too
 )
 
-// emptied waits until the disk is about as full as before the load, if the pods took much of it, so that the next load does
-// not meet the end of this one. What others write meanwhile only makes it wait longer.
+// emptied waits until the disk is about as full as before the load, if the pods used much of it. So the removal of this load does
+// not disturb the next one. If others write to the disk meanwhile, it only waits longer.
 func (n *node) emptied(ctx context.Context, before, after objects.Reading) {
 	took := after.Used - before.Used
 	if took < leftoverLeast {

@@ -24,8 +24,8 @@ func TestNode(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct{ node, id, says string }{
-		"another kernel": {"n1", "another", "does not run on the kernel of node n1"},
-		"no answer":      {"n1", "", "it does not say"},
+		"another kernel": {"n1", "another", "does not run on the kernel of the node n1"},
+		"no answer":      {"n1", "", "does not report it"},
 		"no name":        {"", "another", "TARE_NODE is not set"},
 	} {
 		if _, err := openNode(t.Context(), answer(c.id), c.node, time.Now()); err == nil || !strings.Contains(err.Error(), c.says) {

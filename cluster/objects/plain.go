@@ -12,7 +12,7 @@ import (
 	"tare/workload/objects/pace"
 )
 
-// uniform is a load of objects of one kind, whose number the study says.
+// uniform is a load of objects of one kind. The study sets their number.
 type uniform struct {
 	*load
 	maker *maker
@@ -30,7 +30,7 @@ func newUniform(l *load) (*uniform, pace.Pace, error) {
 	return u, rate, err
 }
 
-// plain is the script of such a load.
+// plain returns the script of such a load.
 func plain(l *load) (*script, error) {
 	u, rate, err := newUniform(l)
 	if err != nil {
@@ -57,13 +57,13 @@ func plain(l *load) (*script, error) {
 	return out, nil
 }
 
-// name is that of the i-th object, from 0, which may have been replaced.
+// name returns the name of the i-th object, from 0. Churn changes it.
 func (u *uniform) name(i int) string { return fmt.Sprintf("o-%06d-%d", i, u.again[i]) }
 
-// path is that of the i-th object's kind in its namespace.
+// path returns the API path of the i-th object's kind in its namespace.
 func (u *uniform) path(i int) string { return u.maker.path(u.spaceOf(i)) }
 
-// spaceOf is the namespace of the i-th object.
+// spaceOf returns the namespace of the i-th object.
 func (u *uniform) spaceOf(i int) string { return u.spaces[i%len(u.spaces)] }
 
 // create creates the i-th object.
@@ -79,7 +79,7 @@ func (u *uniform) create(ctx context.Context, as string, i int, due time.Time) (
 	return busy, err
 }
 
-// background is what a request to delete says of the pods of an object.
+// background is the body of a delete request that does not wait for an object's pods.
 const background = `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`
 
 // replace deletes a part of the objects, creates others in their place and waits for their pods.
@@ -112,7 +112,7 @@ func (u *uniform) replace(ctx context.Context, s *objects.Step) error {
 	s.Churn = time.Since(from).Seconds()
 	if made.done < n || limited.Err() != nil {
 		s.Ended = true
-		s.Why = fmt.Sprintf("only %d of %d objects were replaced, and ran, within %s: %s", made.done, n, 2*u.timeout, made.why)
+		s.Why = fmt.Sprintf("only %d of %d objects were replaced and ran within %s: %s", made.done, n, 2*u.timeout, made.why)
 	}
 	return nil
 }

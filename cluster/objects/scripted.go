@@ -14,7 +14,7 @@ import (
 	"tare/workload/objects/loadfile"
 )
 
-// scripted is the script of a load that a file describes.
+// scripted returns the script of a load that a file describes.
 func scripted(l *load) (*script, error) {
 	vars, err := objects.Vars(l.vars)
 	if err != nil {
@@ -38,7 +38,7 @@ func scripted(l *load) (*script, error) {
 	return out, nil
 }
 
-// batch is the number-th batch of a file's.
+// batch returns a batch of a file, by its number.
 func (l *load) batch(b *loadfile.Batch, number int) batch {
 	out := batch{count: b.Count, due: b.Due(number), takes: b.Takes(), timeout: b.Timeout, pause: b.Pause}
 	out.send = func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
@@ -61,7 +61,7 @@ func (l *load) batch(b *loadfile.Batch, number int) batch {
 	return out
 }
 
-// request sends one request. key is the object's in this load.
+// request sends one request. key is the key of its object in this load.
 func (l *load) request(ctx context.Context, b *loadfile.Batch, r *loadfile.Request, key string, due time.Time) (time.Duration, error) {
 	path := r.Kind.Path() + "/namespaces/" + l.spaces[r.Space] + "/" + r.Kind.Resource
 	v := verb{string(b.Verb), r.Kind.Resource}
@@ -99,10 +99,10 @@ func (l *load) request(ctx context.Context, b *loadfile.Batch, r *loadfile.Reque
 	return busy, err
 }
 
-// foreground is what a request to delete says, if the object is to go only after its pods.
+// foreground is the body of a delete request that keeps the object until its pods are gone.
 const foreground = `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Foreground"}`
 
-// gone waits until the objects of a batch do not exist any more. Others than those with pods, and claims, are gone at once.
+// gone waits until the objects of a batch no longer exist. Only objects with pods, and claims, do not disappear immediately.
 func (l *load) gone(ctx context.Context, b *loadfile.Batch) {
 	for i := range b.Count {
 		r, err := b.At(i)
@@ -139,7 +139,7 @@ func (l *load) dress(r *loadfile.Request, key string) ([]byte, error) {
 	return b, nil
 }
 
-// below is a mapping in a mapping, which is made if it is not there.
+// below returns a mapping inside a mapping. It creates a missing one.
 func below(of fields, name string) fields {
 	m, ok := of[name].(fields)
 	if !ok {

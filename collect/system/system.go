@@ -74,7 +74,7 @@ func (*Collector) Series() []record.Response {
 		{Name: softirqsName, Unit: record.Count, Better: record.Neither, Help: "soft interrupts, by kind: net_tx, net_rx, block"},
 		{Name: pressureName, Unit: record.Second, Better: record.Lower, Help: "time in which some or all threads waited for a resource: cpu, io, memory"},
 		{Name: availableName, Unit: record.Byte, Better: record.Higher, Help: "memory available without swapping (MemAvailable)"},
-		{Name: cacheName, Unit: record.Byte, Better: record.Neither, Help: "pages of files in memory, without those of tmpfs: Active(file) + Inactive(file)"},
+		{Name: cacheName, Unit: record.Byte, Better: record.Neither, Help: "pages of files in memory, except tmpfs: Active(file) + Inactive(file)"},
 		metered.Series(),
 	}
 }

@@ -235,7 +235,7 @@ func (l *lab) startNode(ctx context.Context, g *groups, n node, images []byte) (
 		return nil, err
 	}
 	if err := l.makeScratch(ctx, n); err != nil {
-		return nil, fmt.Errorf("cannot make the file system that the snapshotter blockfile copies: %w", err)
+		return nil, fmt.Errorf("cannot create the file system that the snapshotter blockfile copies: %w", err)
 	}
 	in := entry{Groups: g.procs(daemons(n.name)), Net: namespace(n.name), Node: &t, Env: l.environ()}
 	if g.unified {

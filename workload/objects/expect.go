@@ -79,7 +79,7 @@ func Vars(text string) (map[string]string, error) {
 	for _, w := range strings.Fields(text) {
 		name, value, ok := strings.Cut(w, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("vars: %q is not NAME=VALUE", w)
+			return nil, fmt.Errorf("vars: %q is not a pair; write NAME=VALUE", w)
 		}
 		vars[name] = value
 	}

@@ -11,10 +11,10 @@ import (
 // perPod are the responses of a load on its own node.
 func perPod() []record.Response {
 	return []record.Response{
-		{Name: "memory_per_pod", Unit: record.Byte, Better: record.Lower, Help: "memory that is not available any more at the last plateau, for each pod"},
-		{Name: "cache_per_pod", Unit: record.Byte, Better: record.Lower, Help: "pages of files that have come into memory, for each pod: little if the pods share those of their image"},
-		{Name: "disk_per_pod", Unit: record.Byte, Better: record.Lower, Help: "space on the node's disk that is taken, for each pod"},
-		{Name: "written_per_pod", Unit: record.Byte, Better: record.Lower, Help: "bytes that the node's disks wrote, for each pod"},
+		{Name: "memory_per_pod", Unit: record.Byte, Better: record.Lower, Help: "decrease of available memory at the last plateau, for each pod"},
+		{Name: "cache_per_pod", Unit: record.Byte, Better: record.Lower, Help: "growth of the page cache, for each pod; small if the pods share the pages of their image"},
+		{Name: "disk_per_pod", Unit: record.Byte, Better: record.Lower, Help: "space used on the node's disk, for each pod"},
+		{Name: "written_per_pod", Unit: record.Byte, Better: record.Lower, Help: "bytes written to the node's disks, for each pod"},
 	}
 }
 

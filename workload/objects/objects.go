@@ -47,7 +47,7 @@ const (
 	Own       = "own"
 )
 
-// What the containers of a file's pods run.
+// Programs of the containers of a file's pods.
 const (
 	AsWritten = "file"
 	Pause     = "pause"
@@ -75,17 +75,17 @@ func (objects) Params() []param.Param {
 		{Name: "count", Type: param.Int, Default: "60", Min: 1, Max: maxCount, Help: "objects after the last step"},
 		{Name: "steps", Type: param.Int, Default: "3", Min: 1, Max: maxSteps, Help: "steps in which the count is reached; the next one begins when all pods of the last one run"},
 		{Name: "namespaces", Type: param.Int, Default: "1", Min: 1, Max: 10_000, Help: "new namespaces that take the objects in turn"},
-		{Name: "rate", Type: param.String, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or one of the schedules of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
+		{Name: "rate", Type: param.String, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or a schedule of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
 		{Name: "workers", Type: param.Int, Default: "8", Min: 1, Max: maxWorkers, Help: "requests at the same time, at most"},
 		{Name: "churn", Type: param.Float, Default: "0", Min: 0, Max: 100, Help: "percent of the objects that each step deletes and creates again, when its pods run"},
-		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any, Own}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); both; or the load's own node, whose memory and disks are read then"},
+		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any, Own}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); both; or the load's own node, whose memory and disks the load then reads"},
 		{Name: "class", Type: param.String, Default: "", Help: "RuntimeClass of the pods; without it, the cluster's default runtime"},
 		{Name: "qps", Type: param.Float, Default: "0", Min: 0, Max: 100_000, Help: "the client's own limit of requests a second, as other clients have it; 0: none"},
 		{Name: "pause", Type: param.Duration, Default: "0s", Min: 0, Max: 600, Help: "how long the load waits after each step, before the next one"},
 		{Name: "timeout", Type: param.Duration, Default: "2m", Min: 1, Max: 3600, Help: "how long a step may take to create its objects and, again, to have its pods run; afterwards the load ends"},
-		{Name: loadfile.Param, Type: param.File, Names: loadfile.Names, Help: "a configuration of cluster-loader or kube-burner, run in the place of object, count, steps, namespaces, rate and churn: docs/workloads/objects-files.md"},
+		{Name: loadfile.Param, Type: param.File, Names: loadfile.Names, Help: "a configuration of cluster-loader or kube-burner, which replaces object, count, steps, namespaces, rate and churn (docs/workloads/objects-files.md)"},
 		{Name: "vars", Type: param.String, Help: "values of the {{.NAMES}} in a configuration of kube-burner: QPS=20 JOB_ITERATIONS=9"},
-		{Name: "containers", Type: param.Enum, Default: AsWritten, Words: []string{AsWritten, Pause}, Help: "what the pods of a file run: what it says, or only /tare-pause of tare's image"},
+		{Name: "containers", Type: param.Enum, Default: AsWritten, Words: []string{AsWritten, Pause}, Help: "what the pods of a file run; file: what the file says; pause: only /tare-pause of tare's image"},
 	}
 }
 
@@ -93,7 +93,7 @@ func (objects) Responses(v param.Values) []record.Response {
 	rate := record.Response{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Help: "objects a second while objects are created, of all steps"}
 	want, err := expected(v, v.Str("object"))
 	if err != nil {
-		return []record.Response{rate} // Roles says what is wrong
+		return []record.Response{rate} // Roles reports the error
 	}
 	if want.open() {
 		rate.Better = record.Neither
@@ -144,7 +144,7 @@ func check(v param.Values, want *expect) error {
 	if file {
 		for _, p := range (objects{}).Params() {
 			if slices.Contains([]string{"object", "count", "steps", "namespaces", "rate", "churn"}, p.Name) && v.Str(p.Name) != p.Default {
-				return &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s has no effect beside file, which says what is created; leave %s out", p.Name, p.Name)}
+				return &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s has no effect together with file, which says what to create; leave %s out", p.Name, p.Name)}
 			}
 		}
 	}
@@ -159,25 +159,25 @@ func check(v param.Values, want *expect) error {
 	case v.Str("nodes") != Untainted && !want.pods:
 		return fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
-		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass changes nothing; leave class out")
+		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass has no effect; leave class out")
 	case file && v.Str("nodes") == Own:
-		return errors.New("nodes own is not for a file, whose pods may ask for other nodes; write any, or leave file out")
+		return errors.New("nodes own and file: pods of a file may ask for other nodes; write nodes: any, or leave file out")
 	case !file && v.Str("vars") != "":
-		return errors.New("vars are of a file; add file: FILE, or leave vars out")
+		return errors.New("vars have no effect without a file; add file: FILE, or leave vars out")
 	case !file && v.Str("containers") != AsWritten:
-		return errors.New("containers are of a file; add file: FILE, or leave containers out")
+		return errors.New("containers has no effect without a file; add file: FILE, or leave containers out")
 	}
 	return nil
 }
 
-// Notes are what a file has that has no effect here.
+// Notes returns the parts of a file that have no effect here.
 func (objects) Notes(v param.Values) []param.FileError {
 	if v.Str(loadfile.Param) == "" {
 		return nil
 	}
 	p, err := planOf(v)
 	if err != nil {
-		return nil // Roles says it
+		return nil // Roles reports the error
 	}
 	return p.Notes
 }

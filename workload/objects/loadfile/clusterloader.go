@@ -147,13 +147,13 @@ func (l *loader) namespace(n *yaml.Node, i, count int) int {
 			break
 		}
 		if name = base; count > 1 { // as cluster-loader.py names it
-			l.fail(get(n, "num"), "write num: 1", "with ifexists: reuse all %d projects are the same, and their objects have the same names", count)
+			l.fail(get(n, "num"), "write num: 1", "with ifexists: reuse, all %d projects are the same namespace, so their objects have the same names", count)
 		}
 	default:
-		l.fail(get(n, "ifexists"), "write reuse, delete or default", "ifexists: %q is not possible", exists)
+		l.fail(get(n, "ifexists"), "write reuse, delete or default", "ifexists: %q is not a known value", exists)
 	}
 	if old, ok := l.spaces[name]; ok && exists != "reuse" {
-		l.fail(n, "write another basename, or ifexists: reuse", "line %d makes the project %s too", l.plan.Spaces[old].line, name)
+		l.fail(n, "write another basename, or ifexists: reuse", "line %d already creates the project %s", l.plan.Spaces[old].line, name)
 		return 0
 	}
 	space := l.space(n, name)
@@ -217,7 +217,7 @@ func (l *loader) templates(n *yaml.Node) {
 				name = strings.ToUpper(name)
 			}
 			if name == identifier {
-				l.fail(v, "remove it", "the loader itself gives each use of a template its number as %s", identifier)
+				l.fail(v, "remove it", "the loader itself sets %s to the number of each use of a template", identifier)
 			}
 			values[name] = v
 		}
@@ -253,7 +253,7 @@ func (l *loader) distinct(n *yaml.Node, count, each int, make1 func(int) (*Reque
 		if err == nil {
 			var b *Request
 			if b, err = make1(k + each); err == nil && a.Name == b.Name {
-				l.fail(get(n, "num"), "write ${IDENTIFIER} into its name, or num: 1", "all %d objects %s %s have the same name", count, a.Kind.Name, a.Name)
+				l.fail(get(n, "num"), "add ${IDENTIFIER} to the name, or write num: 1", "all %d objects %s %s have the same name", count, a.Kind.Name, a.Name)
 			}
 		}
 		if err != nil {
@@ -343,7 +343,7 @@ func (l *loader) pods(n *yaml.Node) {
 	total := -1
 	if !l.golang {
 		if get(list[0], "total") == nil || get(list[0], "num") != nil {
-			l.fail(list[0], "write - total: NUMBER first", "the pods have no total, of which each num is a percentage")
+			l.fail(list[0], "write - total: NUMBER first", "the pods have no total, but each num is a percentage of it")
 			return
 		}
 		total = l.number(list[0], "total", 0, MaxRequests)
@@ -355,7 +355,7 @@ func (l *loader) pods(n *yaml.Node) {
 		}
 		l.storage(get(e, "storage"))
 		if v := get(e, "parameters"); v != nil {
-			l.fail(v, "write them into the file of the pod", "parameters of pods are not read: they set environment from a ConfigMap")
+			l.fail(v, "write them into the file of the pod", "tare does not read parameters of pods, which set environment variables from a ConfigMap")
 		}
 		base := text(e, "basename")
 		if !l.golang {
@@ -380,7 +380,7 @@ func (l *loader) pods(n *yaml.Node) {
 func (l *loader) storage(n *yaml.Node) {
 	for _, s := range l.list(n, "storage") {
 		if t := strings.ToLower(text(s, "type")); t != "none" && t != "n" {
-			l.fail(s, "write type: none; volumes of pods are a claim in a template", "storage of the type %q is made outside of Kubernetes", t)
+			l.fail(s, "write type: none, and put a claim into a template", "the loader creates storage of the type %q outside of Kubernetes", t)
 		}
 	}
 }
@@ -411,7 +411,7 @@ func (l *loader) sync(n *yaml.Node) (wait bool, timeout time.Duration) {
 		return false, 0
 	}
 	if l.truth(get(n, "server"), "enabled", false) {
-		l.fail(get(n, "server"), "remove it", "sync: server starts a web server that pods ask; there is none")
+		l.fail(get(n, "server"), "remove it", "sync: tare has no web server that pods can ask")
 	}
 	if l.truth(n, "succeeded", false) {
 		l.fail(get(n, "succeeded"), "write running: true", "the load waits until pods run, not until they end")
@@ -471,5 +471,5 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 }
 
 func (p *parser) missing(name *yaml.Node) {
-	p.fail(name, "put it beside this file, into the folder content there, or likewise into one of the two folders above", "there is no file %s", name.Value)
+	p.fail(name, "put it next to this file or into the folder content there, or do the same in one of the two folders above", "there is no file %s", name.Value)
 }

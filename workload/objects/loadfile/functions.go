@@ -23,7 +23,7 @@ const maxWord = 16 << 10
 var (
 	errWork  = fmt.Errorf("its loops have more than %d passes", maxTicks)
 	errWord  = fmt.Errorf("a function returns more than %d bytes or elements", maxWord)
-	errWidth = errors.New("a width in a format is larger than 999, or *")
+	errWidth = errors.New("a width in a format is * or larger than 999; write a number up to 999")
 )
 
 // weight is the size of a value, up to a little more than most.
@@ -93,7 +93,7 @@ func (s *state) functions() template.FuncMap {
 		}
 	}
 	for _, name := range []string{"html", "js", "urlquery"} {
-		m[name] = func(...any) (string, error) { return "", errors.New("this function is not offered") }
+		m[name] = func(...any) (string, error) { return "", errors.New("tare does not have this function") }
 	}
 	return m
 }

@@ -106,7 +106,7 @@ func (b *burn) global(g *yaml.Node) {
 		b.functions[n.Value] = src
 	}
 	if n := get(g, "measurements"); n != nil && len(n.Content) > 0 {
-		b.note(n, "remove them, or see the figures of the workload objects", "measurements of kube-burner are not taken")
+		b.note(n, "remove them; the workload objects has its own figures", "tare does not take kube-burner's measurements")
 	}
 }
 
@@ -126,7 +126,7 @@ func (b *burn) read(j *yaml.Node) {
 	}
 	b.job, b.name = j, text(j, "name")
 	if len(b.name) > 63 || b.name == "" {
-		b.fail(j, "write name: NAME, at most 63 characters", "the job has no name that a label can have")
+		b.fail(j, "write name: NAME, at most 63 characters", "the job has no name that is valid as a label")
 	}
 	switch kind := text(j, "jobType"); kind {
 	case "", "create":
@@ -138,7 +138,7 @@ func (b *burn) read(j *yaml.Node) {
 	case "patch":
 		b.chosen(Patch)
 	default:
-		b.fail(get(j, "jobType"), "write create, delete, patch or read", "jobs of the type %q are not run", kind)
+		b.fail(get(j, "jobType"), "write create, delete, patch or read", "tare does not run jobs of the type %q", kind)
 	}
 }
 
@@ -318,7 +318,7 @@ func (b *burn) objects() (out []*burnObject) {
 			return nil
 		}
 		if v := get(n, "group"); v != nil && len(v.Content) > 0 {
-			b.fail(v, "write a job for each group", "groups are not honoured")
+			b.fail(v, "write a job for each group", "tare does not support groups")
 		}
 		if v := get(n, "waitOptions"); v != nil && len(v.Content) > 0 {
 			b.note(v, "remove them", "waitOptions have no effect: the load waits until pods run")
@@ -368,7 +368,7 @@ func (b *burn) object(n *yaml.Node) *burnObject {
 	o := &burnObject{file: file.Value, vars: map[string]any{}, every: 1}
 	if v := get(n, "inputVars"); v != nil && v.Tag != "!!null" {
 		if err := v.Decode(&o.vars); err != nil {
-			b.fail(v, "write NAME: VALUE", "inputVars are no mapping")
+			b.fail(v, "write NAME: VALUE", "inputVars are not a mapping")
 			return nil
 		}
 	}
@@ -395,13 +395,13 @@ func (b *burn) churn(c *creation, iterations int) {
 	mode := text(n, "mode")
 	switch d := b.duration(get(n, "duration"), "duration", time.Nanosecond); {
 	case cycles == 0 && d > 0:
-		b.fail(get(n, "duration"), "write cycles: NUMBER", "churn for a time has another number of steps each time")
+		b.fail(get(n, "duration"), "write cycles: NUMBER", "churn with a duration has a different number of cycles in each trial")
 	case cycles == 0 || percent == 0:
 		return
 	case !slices.Contains([]string{"", "namespaces", "objects"}, mode):
-		b.fail(get(n, "mode"), "write namespaces or objects", "mode: %q is not possible", mode)
+		b.fail(get(n, "mode"), "write namespaces or objects", "mode: %q is not a known value", mode)
 	case d > 0:
-		b.note(get(n, "duration"), "remove it", "duration has no effect beside cycles")
+		b.note(get(n, "duration"), "remove it", "duration has no effect together with cycles")
 	}
 	part := max(1, iterations*percent/100)
 	for cycle := range cycles {
@@ -417,7 +417,7 @@ func (b *burn) churn(c *creation, iterations int) {
 		b.make(c, which, true, b.duration(get(n, "delay"), "delay", time.Nanosecond))
 	}
 	if mode != "objects" {
-		b.note(n, "write mode: objects", "churn of namespaces deletes their objects one by one here, and keeps the namespaces")
+		b.note(n, "write mode: objects", "tare deletes the objects of churned namespaces one by one, and keeps the namespaces")
 	}
 }
 

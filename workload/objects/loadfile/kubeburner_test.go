@@ -70,7 +70,7 @@ delete 1: made-0/Secret/only(0) made-0/Secret/only(0)`)
 	if b, err := r.Change(); err != nil || string(b) != `[{"op":"add","path":"/metadata/labels/x","value":"y"}]` {
 		t.Errorf("%s %v", b, err)
 	}
-	if len(p.Notes) != 2 || !strings.Contains(p.Notes[1].Error(), "line 64, column 15: pods of controllers go with these") {
+	if len(p.Notes) != 2 || !strings.Contains(p.Notes[1].Error(), "line 64, column 15: controllers' pods are deleted with the controllers") {
 		t.Errorf("notes: %v", p.Notes)
 	}
 }
@@ -94,11 +94,11 @@ func TestBurnerRefused(t *testing.T) {
 		{"cycles: 2", "duration: 2m", "write cycles: NUMBER"},
 		{"templates/secret.yml", "templates/none.yml", "file, line 35, column 25: there is no file templates/none.yml"},
 		{"image: example.org/pause", "picture: x", `file, templates/web.yml, line 18, column 20: the template: map has no entry for key "image"`},
-		{"pods: 3", "pods: many", `file, templates/web.yml, line 9, column 13: spec.replicas: "many" is not possible`},
+		{"pods: 3", "pods: many", `file, templates/web.yml, line 9, column 13: spec.replicas: "many" is not a valid number`},
 		{"{side: even}", "{side: left}", "no Deployment of an earlier job has the labels side=left"},
 		{"kind: Service", "kind: Namespace", "Namespace belongs to the whole cluster"},
-		{"kind: Service", "kind: Secret", "the load may not read secrets"},
-		{"jobType: read", "jobType: kubevirt", `jobs of the type "kubevirt" are not run`},
+		{"kind: Service", "kind: Secret", "the load must not read secrets"},
+		{"jobType: read", "jobType: kubevirt", `tare does not run jobs of the type "kubevirt"`},
 		{`patchType: "application/json-patch+json"`, `patchType: "application/merge-patch+json"`, "file, templates/label.json, line 1, column 1: the change does not have the form"},
 		{"name: look", "name: ''", "the job has no name"},
 	} {
@@ -147,10 +147,10 @@ func TestTemplateBounds(t *testing.T) {
 		`{{ $l := list 1 }}{{ range until 99 }}{{ $l = list $l $l }}{{ end }}{{ $l }}`:    "bytes or elements",
 		`{{ $s := "x" }}{{ range until 99 }}{{ $s = print $s $s }}{{ end }}`:              "bytes or elements",
 		`{{ printf "%99999d" 1 }}`:                                                        "width",
-		`{{ range until 9999 }}{{ repeat 999 "x" }}{{ end }}`:                             "it makes more than",
+		`{{ range until 9999 }}{{ repeat 999 "x" }}{{ end }}`:                             "it renders to more than",
 		`{{ repeat 1000000000 "xxxxxxxxxx" }}`:                                            "bytes or elements",
 		`{{ div 1 0 }}`:                                                                   "a division by 0",
-		`{{ html "x" }}`:                                                                  "not offered",
+		`{{ html "x" }}`:                                                                  "does not have this function",
 		`{{ until 99999999 }}`:                                                            "bytes or elements",
 		`{{ `:                                                                             "the template:",
 		strings.Repeat(" ", 99) + `{{ index .x 3 }}`:                                      "no entry for key",

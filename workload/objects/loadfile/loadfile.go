@@ -111,7 +111,7 @@ func Parse(value string, vars map[string]string) (*Plan, error) {
 		p.finish(root)
 	}
 	if p.err == nil && len(value) > MaxValue {
-		p.fail(root, fmt.Sprintf("at most %d are possible: make several files of it", MaxValue), "the file and its templates have %d bytes together", len(value))
+		p.fail(root, fmt.Sprintf("split it into files of at most %d bytes", MaxValue), "the file and its templates together have %d bytes", len(value))
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -131,12 +131,12 @@ type parser struct {
 // read reads the file by its dialect, which its outermost keys tell.
 func (p *parser) read(root *yaml.Node, vars map[string]string) {
 	if root.Kind != yaml.MappingNode {
-		p.fail(root, "write one of cluster-loader (projects, or ClusterLoader) or of kube-burner (jobs)", "the file is no mapping")
+		p.fail(root, "write a file of cluster-loader (projects, or ClusterLoader) or of kube-burner (jobs)", "the file is not a mapping")
 		return
 	}
 	keys := outermost(root)
 	if !slices.Contains(keys, "jobs") && len(vars) > 0 {
-		p.err = &param.ValueError{Param: "vars", Err: fmt.Errorf("vars are of a file of kube-burner; leave vars out")}
+		p.err = &param.ValueError{Param: "vars", Err: fmt.Errorf("vars have no effect on a file of cluster-loader; leave vars out")}
 		return
 	}
 	switch {
@@ -147,9 +147,9 @@ func (p *parser) read(root *yaml.Node, vars map[string]string) {
 	case slices.Contains(keys, "jobs"):
 		p.burner(root)
 	case slices.Contains(keys, "tuningSets"):
-		p.fail(root, "write the parameters of the workload objects; its tuning sets are values of rate: docs/workloads/objects-files.md", "files of clusterloader2 are not read")
+		p.fail(root, "write the parameters of the workload objects; clusterloader2's tuning sets are values of rate (docs/workloads/objects-files.md)", "tare does not read files of clusterloader2")
 	default:
-		p.fail(root, "write one of cluster-loader (projects, or ClusterLoader) or of kube-burner (jobs)", "the file has none of the keys projects, ClusterLoader and jobs")
+		p.fail(root, "write a file of cluster-loader (projects, or ClusterLoader) or of kube-burner (jobs)", "the file has none of the keys projects, ClusterLoader and jobs")
 	}
 }
 
@@ -184,9 +184,9 @@ func (p *parser) space(n *yaml.Node, name string) int {
 	case ok:
 		return i
 	case len(name) > 63 || !labelRE.MatchString(name):
-		p.fail(n, "write small letters, digits and -, at most 63", "%q is not the name of a namespace", name)
+		p.fail(n, "write at most 63 lower-case letters, digits and hyphens", "%q is not the name of a namespace", name)
 	case len(p.plan.Spaces) == maxSpaces:
-		p.fail(n, "write fewer", "the file makes more than %d namespaces", maxSpaces)
+		p.fail(n, "write fewer", "the file creates more than %d namespaces", maxSpaces)
 	}
 	i = len(p.plan.Spaces)
 	p.plan.Spaces, p.spaces[name] = append(p.plan.Spaces, Space{Name: name, line: n.Line}), i
@@ -218,7 +218,7 @@ func (p *parser) add(n *yaml.Node, b Batch) {
 func (p *parser) finish(root *yaml.Node) {
 	all := p.plan.Batches
 	if len(all) == 0 {
-		p.fail(root, "write a number above 0", "the file makes nothing")
+		p.fail(root, "write a number above 0", "the file creates nothing")
 		return
 	}
 	ends, requests := 0, 0
@@ -231,7 +231,7 @@ func (p *parser) finish(root *yaml.Node) {
 		}
 	}
 	if requests > MaxRequests {
-		p.fail(root, "write smaller numbers", "the file makes %d requests, more than %d", requests, MaxRequests)
+		p.fail(root, "write smaller numbers", "the file has %d requests, but at most %d are possible", requests, MaxRequests)
 		return
 	}
 	each := (ends + MaxSteps - 1) / MaxSteps

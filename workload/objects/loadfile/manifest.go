@@ -107,7 +107,7 @@ func (r *Request) pods(file string, n *yaml.Node) error {
 	if v := get(n, strings.Split(r.Kind.Replicas, ".")...); v != nil && v.Tag != "!!null" {
 		count, err := strconv.Atoi(v.Value)
 		if v.Kind != yaml.ScalarNode || err != nil || count < 0 || count > maxPods {
-			return at(file, v, "write a whole number up to "+strconv.Itoa(maxPods), "%s: %q is not possible", r.Kind.Replicas, v.Value)
+			return at(file, v, "write a whole number up to "+strconv.Itoa(maxPods), "%s: %q is not a valid number", r.Kind.Replicas, v.Value)
 		}
 		r.Pods = count
 	}

@@ -82,7 +82,7 @@ func (b *burn) pick(n *yaml.Node, verb Verb) (out []pick) {
 		b.fail(kind, "remove it", "%s %s", kind.Value, notKind(text(n, "apiVersion"), kind.Value))
 		return nil
 	case k.Name == "Secret" && verb != Delete:
-		b.fail(kind, "remove it", "the load may not read secrets, and who changes one can read it")
+		b.fail(kind, "remove it", "the load must not read secrets, and a user who can change a secret can read it")
 		return nil
 	}
 	children := false
@@ -107,7 +107,7 @@ func (b *burn) pick(n *yaml.Node, verb Verb) (out []pick) {
 	switch {
 	case b.err != nil || len(out) > 0:
 	case k.Name == "Pod" && verb == Delete && (children || b.anyPods(labels)):
-		b.note(kind, "remove it", "pods of controllers go with these, so there is nothing to delete")
+		b.note(kind, "remove it", "controllers' pods are deleted with the controllers, so there is nothing to delete")
 	default:
 		b.fail(n, "write the labels of objects of an earlier job, such as "+labelJob+": NAME", "no %s of an earlier job has the labels %s", k.Name, selector(labels))
 	}
@@ -135,7 +135,7 @@ func (b *burn) matches(n *yaml.Node, c *creation, i int, labels map[string]strin
 		return b.err == nil
 	}
 	if len(c.refs) > maxSelected {
-		b.fail(n, "choose by labels of kube-burner alone", "the job %s has more than %d objects, whose own labels are not looked up", c.job, maxSelected)
+		b.fail(n, "choose only by labels of kube-burner", "the job %s has more than %d objects, too many to search for other labels", c.job, maxSelected)
 		return false
 	}
 	r, err := c.at(i)
@@ -167,7 +167,7 @@ func (b *burn) patch(n *yaml.Node) *patch {
 		if t == nil {
 			t = n
 		}
-		b.fail(t, "write patchType: one of "+strings.Join(patchTypes(), ", "), "the change has no type that is known")
+		b.fail(t, "write patchType: one of "+strings.Join(patchTypes(), ", "), "the change has no known type")
 		return nil
 	}
 	o := b.object(n)

@@ -108,7 +108,7 @@ func (p *parser) document(text string, vars map[string]string) *yaml.Node {
 	case err != nil:
 		p.err = err
 	case len(docs) != 1:
-		p.fail(&yaml.Node{}, "write one", "the file has %d documents", len(docs))
+		p.fail(&yaml.Node{}, "write one document", "the file has %d documents", len(docs))
 	default:
 		return docs[0]
 	}
@@ -146,7 +146,7 @@ func (p *parser) keys(n *yaml.Node, where string, known ...string) bool {
 		return false
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fail(n, "write KEY: VALUE", "%s is no mapping", where)
+		p.fail(n, "write KEY: VALUE", "%s is not a mapping", where)
 		return false
 	}
 	for i := 0; i < len(n.Content); i += 2 {
@@ -164,7 +164,7 @@ func (p *parser) list(n *yaml.Node, where string) []*yaml.Node {
 	case p.err != nil || n == nil || n.Tag == "!!null":
 		return nil
 	case n.Kind != yaml.SequenceNode:
-		p.fail(n, "write a list: - and an element on each line", "%s is no list", where)
+		p.fail(n, "write a list, with - and an element on each line", "%s is not a list", where)
 		return nil
 	}
 	return n.Content
@@ -176,13 +176,13 @@ func (p *parser) texts(n *yaml.Node, where string) map[string]string {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fail(n, "write KEY: VALUE", "%s is no mapping", where)
+		p.fail(n, "write KEY: VALUE", "%s is not a mapping", where)
 		return nil
 	}
 	out := map[string]string{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i+1].Kind != yaml.ScalarNode {
-			p.fail(n.Content[i+1], "write a word", "%s of %s is no word", n.Content[i].Value, where)
+			p.fail(n.Content[i+1], "write a word", "%s of %s is not a word", n.Content[i].Value, where)
 		}
 		out[n.Content[i].Value] = n.Content[i+1].Value
 	}
@@ -197,7 +197,7 @@ func (p *parser) number(n *yaml.Node, key string, usual, most int) int {
 	}
 	x, err := strconv.Atoi(v.Value)
 	if v.Kind != yaml.ScalarNode || err != nil || x < 0 || x > most {
-		p.fail(v, "write a whole number from 0 to "+strconv.Itoa(most), "%s: %q is not possible", key, v.Value)
+		p.fail(v, "write a whole number from 0 to "+strconv.Itoa(most), "%s: %q is not a valid number", key, v.Value)
 		return usual
 	}
 	return x
@@ -211,7 +211,7 @@ func (p *parser) truth(n *yaml.Node, key string, usual bool) bool {
 	}
 	var b bool
 	if err := v.Decode(&b); err != nil {
-		p.fail(v, "write true or false", "%s: %q is not a truth value", key, v.Value)
+		p.fail(v, "write true or false", "%s: %q is not a boolean", key, v.Value)
 	}
 	return b
 }
@@ -226,7 +226,7 @@ func (p *parser) duration(v *yaml.Node, key string, unit time.Duration) time.Dur
 	}
 	d, ok := parseTime(v.Value, unit)
 	if v.Kind != yaml.ScalarNode || !ok || d < 0 || d > maxTime {
-		p.fail(v, `write a time up to an hour, such as 250 ms, 5 s, 1 min or 1m30s`, "%s: %q is not possible", key, v.Value)
+		p.fail(v, `write a time of at most an hour, such as 250 ms, 5 s, 1 min or 1m30s`, "%s: %q is not a valid time", key, v.Value)
 		return 0
 	}
 	return d

@@ -88,7 +88,7 @@ func Parse(text string) (Pace, error) {
 	}
 	if slices.Contains([]How{Even, Random, Poisson}, p.How) && p.PerSecond == 0 {
 		if p.How != Even || p.Burst > 0 {
-			return Pace{}, errors.New("a rate of 0 is a closed loop; write 0 alone")
+			return Pace{}, errors.New("a rate of 0 is a closed loop; write only 0")
 		}
 		return Pace{}, nil
 	}
@@ -114,7 +114,7 @@ func burst(text string) (int, error) {
 func every(text string) (time.Duration, error) {
 	d, err := param.ParseDuration(text)
 	if err != nil || d <= 0 || d > maxEvery {
-		return 0, fmt.Errorf("%q is not a time up to an hour", text)
+		return 0, fmt.Errorf("%q is not a time of at most an hour", text)
 	}
 	return d, nil
 }
