@@ -29,7 +29,7 @@ const goneWithin = time.Minute
 func (s *Site) Clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	out, err := s.clean(ctx, study, dry)
 	if err == nil && study != "" && len(out) == 0 {
-		err = fmt.Errorf("there is no study %s on %s; `tare clean --on k8s --dry-run` lists the studies", study, s.api.Server())
+		err = fmt.Errorf("study %s does not exist on %s; `tare clean --on k8s --dry-run` lists the studies", study, s.api.Server())
 	}
 	return out, err
 }
@@ -128,7 +128,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 		// The API server lists a missing namespace like an empty one, and the roles of a shared namespace do not allow reading the namespace.
 		try := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: pod.Managed + "-try"}}
 		if err := s.api.Try(ctx, try); kube.IsGone(err) {
-			return nil, &site.UnableError{Err: fmt.Errorf("there is no namespace %s on %s; check the name given with -n", s.Namespace, s.api.Server())}
+			return nil, &site.UnableError{Err: fmt.Errorf("namespace %s does not exist on %s; check the name given with -n", s.Namespace, s.api.Server())}
 		}
 	}
 	var out []claim.Leftover

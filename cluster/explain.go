@@ -28,7 +28,7 @@ func explained(err error, namespace string) error {
 	}
 	text, details := status.Status().Message, status.Status().Details
 	if apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" {
-		return fmt.Errorf("there is no namespace %s; create it with `kubectl create namespace %[1]s`, or leave -n out, and each study creates its own", details.Name)
+		return fmt.Errorf("namespace %s does not exist; create it with `kubectl create namespace %[1]s`, or leave -n out, and each study creates its own", details.Name)
 	}
 	if m := lacksRight.FindStringSubmatch(text); m != nil {
 		return errors.New(lacks(m[1], m[2], m[3], m[4], namespace))

@@ -30,7 +30,7 @@ func TestExplained(t *testing.T) {
 			"user \"somebody\" may not list runtimeclasses in the whole cluster; tare needs this right to find the classes to compare; `tare rbac` prints the role to ask for, and `tare rbac -n NAMESPACE` smaller ones, for studies in an existing namespace (-n NAMESPACE)"},
 		{refusal(`pods is forbidden: User "a:b" cannot create resource "pods" in API group "" in the namespace "bench"`), "bench",
 			"user \"a:b\" may not create pods in namespace bench; tare needs this right to start, watch and delete the study's pods; `tare rbac -n bench` prints the roles to ask for"},
-		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "bench"), "bench", "there is no namespace bench; create it with `kubectl create namespace bench`, or leave -n out"},
+		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "bench"), "bench", "namespace bench does not exist; create it with `kubectl create namespace bench`, or leave -n out"},
 		{refusal(`secrets "x" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1`), "bench", "ResourceQuota q of namespace bench has no room for it (requested: secrets=1, used: secrets=1, limited: secrets=1); delete"},
 		{refusal(`pods "x" is forbidden: failed quota: q: must specify limits.cpu for: tare`), "bench", "ResourceQuota q of namespace bench refuses pods that do not state limits.cpu for: tare; write factors: {cpu-limit: [1]"},
 		{apierrors.NewUnauthorized("Unauthorized"), "", "the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired"},

@@ -25,7 +25,7 @@ type api struct {
 	http  *http.Client // for the load's own requests
 	one   *http.Client // for watches, lists, and readings of one server
 	base  string
-	limit flowcontrol.RateLimiter // nil: there is none
+	limit flowcontrol.RateLimiter // nil: no limit
 
 	mu      sync.Mutex
 	tally   map[verb]*figures
@@ -92,7 +92,8 @@ func passes(err error) bool {
 // maxStatus bounds the answer of a refusal, in bytes.
 const maxStatus = 16 << 10
 
-// send sends one request, whose body has a media type, JSON if there is none. The answer's body is read whole, and thrown away.
+// send sends one request. kind is the media type of its body; the default is JSON. It reads the whole answer and discards it, so that
+// the connection can be used again.
 func (a *api) send(ctx context.Context, method, path string, body []byte, kind ...string) error {
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
 	if err != nil {

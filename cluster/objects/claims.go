@@ -265,7 +265,7 @@ type seenEvent struct {
 	} `json:"involvedObject"`
 }
 
-// trouble says why claims are not usable. It quotes a warning about one of them, or else the last event. "": there is no event.
+// trouble says why claims are not usable. It quotes a warning about one of them, or else the last event. It is "" without events.
 func (l *claimer) trouble(ctx context.Context, all []*claim) string {
 	waits := map[string]bool{}
 	for i, c := range all {

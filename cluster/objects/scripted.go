@@ -107,7 +107,7 @@ func (l *load) gone(ctx context.Context, b *loadfile.Batch) {
 	for i := range b.Count {
 		r, err := b.At(i)
 		if err != nil {
-			return // it was deleted, so there is none
+			return // the script has deleted it already
 		}
 		if r.Kind.Pod == nil && r.Kind.Name != "PersistentVolumeClaim" {
 			continue

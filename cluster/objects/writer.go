@@ -23,7 +23,7 @@ const (
 func WriteClaim(args []string, _ io.Writer) error {
 	started := time.Now()
 	if len(args) != 1 {
-		return errors.New("write-claim: there is no path; give the path of a volume")
+		return errors.New("write-claim: the path is missing; give the path of a volume")
 	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM) // the kernel delivers it to the first process of a container only with a handler

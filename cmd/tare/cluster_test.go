@@ -94,15 +94,7 @@ sentinel: off
 	if out, err := l.tare(ctx, "run", results).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	db, err := store.OpenReadOnly(results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	trials, err := db.Trials()
-	if err != nil {
-		t.Fatal(err)
-	}
+	trials := load(t, results)
 	nodes := map[string]bool{}
 	for i := range trials {
 		nodes[trials[i].Node] = true
@@ -142,15 +134,7 @@ sentinel: off
 	if out, err := l.tare(ctx, "run", file, "-o", results).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	db, err := store.OpenReadOnly(results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	trials, err := db.Trials()
-	if err != nil {
-		t.Fatal(err)
-	}
+	trials := load(t, results)
 	for i := range trials {
 		tr := &trials[i]
 		w, _ := tr.Cell.Get(study.FactorWorkload)

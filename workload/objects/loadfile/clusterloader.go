@@ -114,7 +114,7 @@ func (l *loader) projects(n *yaml.Node) {
 	if name := text(n, "tuning"); name != "" {
 		var ok bool
 		if p.tuning, ok = l.tunings[name]; !ok {
-			l.fail(get(n, "tuning"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.tunings)), ", "), "there is no tuning set %q", name)
+			l.fail(get(n, "tuning"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.tunings)), ", "), "the file defines no tuning set %q", name)
 		}
 	}
 	if s := text(n, "nodeselector"); s != "" {
@@ -173,7 +173,7 @@ func (l *loader) fill(n *yaml.Node) {
 	if name := text(n, "quota"); name != "" {
 		q := l.quotas[name]
 		if q == nil {
-			l.fail(get(n, "quota"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.quotas)), ", "), "there is no quota %q", name)
+			l.fail(get(n, "quota"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.quotas)), ", "), "the file defines no quota %q", name)
 			return
 		}
 		l.plain(q, "quota", 1, tuning{}, func(o *yaml.Node, _ int) { set(o, name, "metadata", "name") })
@@ -460,7 +460,7 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 		err = at(name.Value, &yaml.Node{}, "write one", "the file has %d objects", len(docs))
 	}
 	if err == nil && docs[0].Kind != yaml.MappingNode {
-		err = at(name.Value, docs[0], "write KEY: VALUE", "the file is no mapping")
+		err = at(name.Value, docs[0], "write KEY: VALUE", "the file is not a mapping")
 	}
 	if err != nil {
 		p.err = err
@@ -471,5 +471,5 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 }
 
 func (p *parser) missing(name *yaml.Node) {
-	p.fail(name, "put it next to this file or into the folder content there, or do the same in one of the two folders above", "there is no file %s", name.Value)
+	p.fail(name, "put it next to this file or into the folder content there, or do the same in one of the two folders above", "cannot find the file %s", name.Value)
 }

@@ -154,10 +154,10 @@ func TestRefused(t *testing.T) {
 		{"python.yaml", "type: none", "type: ceph", `file, line 25, column 13: the loader creates storage of the type "ceph" outside of Kubernetes`},
 		{"python.yaml", "total: 35", "number: 35", "file, line 20, column 9: the pods have no total"},
 		{"python.yaml", "quota: small", "users: []", "file, line 8, column 12: users: plain Kubernetes has no objects for users"},
-		{"python.yaml", "quota: small", "quota: large", `file, line 8, column 12: there is no quota "large"; write one of small`},
+		{"python.yaml", "quota: small", "quota: large", `file, line 8, column 12: the file defines no quota "large"; write one of small`},
 		{"python.yaml", "quota: small", "qouta: small", `file, line 8, column 5: a project has no key "qouta"; did you mean "quota"?`},
-		{"python.yaml", "tuning: slow", "tuning: fast", `there is no tuning set "fast"; write one of slow`},
-		{"python.yaml", "content/rc.json", "content/x.json", "file, line 33, column 15: there is no file content/x.json; put it next to this file"},
+		{"python.yaml", "tuning: slow", "tuning: fast", `the file defines no tuning set "fast"; write one of slow`},
+		{"python.yaml", "content/rc.json", "content/x.json", "file, line 33, column 15: cannot find the file content/x.json; put it next to this file"},
 		{"python.yaml", "ifexists: reuse", "ifexists: delete", ""},
 		{"python.yaml", "ENV_VALUE", "NO_VALUE", "file, line 13, column 23: the template ./content/web.json has no parameter NO_VALUE"},
 		{"python.yaml", `REPLICAS: "2"`, `REPLICAS: "many"`, `file, ./content/web.json, line 10, column 17: spec.replicas: "many" is not a valid number`},
@@ -167,7 +167,7 @@ func TestRefused(t *testing.T) {
 		{"go.yaml", "ifexists: delete", "ifexists: keep", "write reuse, delete or default"},
 		{"go.yaml", "running: true", "succeeded: true", "the load waits until pods run, not until they end"},
 		{"go.yaml", "basename: bench", "basename: Bench_", `"Bench_0" is not the name of a namespace`},
-		{"go.yaml", "settings.txt", "none.txt", "there is no file none.txt"},
+		{"go.yaml", "settings.txt", "none.txt", "cannot find the file none.txt"},
 	} {
 		_, err := loadfile.Parse(bundle(t, c.file, c.from, c.to), nil)
 		var fe *param.FileError

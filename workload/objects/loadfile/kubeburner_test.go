@@ -92,7 +92,7 @@ func TestBurnerRefused(t *testing.T) {
 		{"podWait: false", "podsWait: false", `file, line 18, column 5: a job has no key "podsWait"; did you mean "podWait"?`},
 		{"jobPause: 3s", "hooks: [{cmd: [rm]}]", "file, line 21, column 5: hooks run programs"},
 		{"cycles: 2", "duration: 2m", "write cycles: NUMBER"},
-		{"templates/secret.yml", "templates/none.yml", "file, line 35, column 25: there is no file templates/none.yml"},
+		{"templates/secret.yml", "templates/none.yml", "file, line 35, column 25: cannot find the file templates/none.yml"},
 		{"image: example.org/pause", "picture: x", `file, templates/web.yml, line 18, column 20: the template: map has no entry for key "image"`},
 		{"pods: 3", "pods: many", `file, templates/web.yml, line 9, column 13: spec.replicas: "many" is not a valid number`},
 		{"{side: even}", "{side: left}", "no Deployment of an earlier job has the labels side=left"},

@@ -83,7 +83,7 @@ func tidy(file string, n *yaml.Node, place func(int) int, depth int) error {
 			continue
 		}
 		if c.Kind != yaml.ScalarNode {
-			return at(file, c, "write a word", "a key is no word")
+			return at(file, c, "write a word", "a key is not a plain word")
 		}
 		for j := 0; j < i; j += 2 {
 			if n.Content[j].Value == c.Value {
