@@ -61,9 +61,9 @@ economy: setup-go
 lab-vm: setup build
 	$(GO) run ./scripts/labvm $(LABVM)
 
-# LAB="-simulated 100 -check" adds simulated nodes, and checks it with pods; -kubevirt adds KubeVirt; docs/lab.md.
+# NODES=100 adds simulated nodes, LAB="-check" checks it with pods, LAB="-kubevirt" adds KubeVirt; docs/lab.md.
 lab: setup
-	$(GO) run ./scripts/lab up $(LAB)
+	$(GO) run ./scripts/lab up $(if $(NODES),-simulated $(NODES)) $(LAB)
 
 lab-down: setup-go
 	$(GO) run ./scripts/lab down

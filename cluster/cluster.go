@@ -32,6 +32,7 @@ import (
 	"tare/site"
 	"tare/site/remote"
 	"tare/workload"
+	"tare/workload/objects"
 )
 
 // Site is a cluster. Its fields are set before it is used.
@@ -50,8 +51,10 @@ type Site struct {
 	api     *kube.Client
 	qps     float32 // of it; 0: the default
 	classes []pod.Class
-	ready   []*corev1.Node    // that take pods, if these tolerate their taints
-	vms     *kubevirt.Cluster // nil: there is no KubeVirt
+	ready   []*corev1.Node // that take pods, if these tolerate their taints
+	// simulated is how many pods simulated nodes take, where nothing runs in them.
+	simulated int
+	vms       *kubevirt.Cluster // nil: there is no KubeVirt
 }
 
 // About implements site.Site.
@@ -132,10 +135,14 @@ func (s *Site) readNodes(ctx context.Context) ([]corev1.Node, error) {
 	if err := s.api.List(ctx, "", "", &nodes); err != nil {
 		return nil, err
 	}
-	s.ready = nil
+	s.ready, s.simulated = nil, 0
 	for i := range nodes.Items {
-		if n := &nodes.Items[i]; unready(n) == "" {
+		n := &nodes.Items[i]
+		if unready(n) == "" {
 			s.ready = append(s.ready, n)
+		}
+		if n.Labels[objects.NodeType] == objects.Simulated {
+			s.simulated += int(n.Status.Allocatable.Pods().Value())
 		}
 	}
 	return nodes.Items, nil
@@ -262,7 +269,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Copies: copies, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.Storage, err = s.storage(limited); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type Brief struct {
 	UID           string            // of the namespace; "": studies share it
 	Nodes         []record.Node
 	Pods          map[string]int // that each of them takes (allocatable)
+	Simulated     int            // pods that the cluster's simulated nodes take
 	Tolerations   []corev1.Toleration
 	Images        map[string]Image    // by name
 	Copies        map[string][]string // references of copies of tare's own image, by processor, for cold starts
@@ -276,7 +277,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	}
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
 	cold := s.copies(st)
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == ""}
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated}
 	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
 	}}

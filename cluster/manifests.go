@@ -151,7 +151,11 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		return nil, nil, err
 	}
 	st.Images = ofPods(images)
-	on := place{images: images, at: st.Machines, shared: s.Namespace != ""}
+	simulated := -1
+	if s.ready != nil {
+		simulated = s.simulated
+	}
+	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Peer: on.peer}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {

@@ -31,6 +31,8 @@ type place struct {
 	fill   *fillers
 	cold   *copies
 	shared bool // the study has no namespace of its own
+	// simulated is how many pods the cluster's simulated nodes take; negative: not known.
+	simulated int
 }
 
 // peer is the other node of a pair, by trial.Maker.
@@ -69,6 +71,10 @@ func (p place) Check(d trial.Demand) error {
 		return errors.New("neighbours: a pod has one address; write neighbours: 0, or measure on a host (without --on k8s)")
 	case d.API && p.shared:
 		return errors.New("a program that uses the cluster's API creates namespaces, which a study in an existing namespace may not; leave -n out")
+	case d.Simulated > 0 && p.simulated == 0:
+		return errors.New("nodes: simulated: the cluster has no node with the label type=simulated; add some (on the lab, `make lab NODES=64`), or write nodes: untainted")
+	case p.simulated >= 0 && d.Simulated > p.simulated:
+		return fmt.Errorf("nodes: simulated: the cluster's simulated nodes take %d pods, and the load creates %d; add nodes, or write a smaller count", p.simulated, d.Simulated)
 	case d.CPUs != "":
 		return fmt.Errorf("cpus %s: on a cluster, the kubelet's CPU manager chooses processors", d.CPUs)
 	}

@@ -49,3 +49,22 @@ func TestNoSavedPods(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRoomOnSimulatedNodes: a load on simulated nodes is skipped where they do not have room, and is not where their room is not known.
+func TestRoomOnSimulatedNodes(t *testing.T) {
+	for _, c := range []struct {
+		room, pods int
+		want       string
+	}{
+		{0, 0, ""},
+		{0, 1, "no node with the label type=simulated"},
+		{110, 110, ""},
+		{110, 111, "simulated nodes take 110 pods, and the load creates 111"},
+		{-1, 111, ""},
+	} {
+		err := place{simulated: c.room}.Check(trial.Demand{Simulated: c.pods})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("room for %d, %d pods: %v, want %q", c.room, c.pods, err, c.want)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func podSpec(o *options) fields {
 		spec["tolerations"] = []fields{{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}}
 	}
 	if o.nodes == objects.Simulated {
-		spec["nodeSelector"] = fields{"type": "simulated"}
+		spec["nodeSelector"] = fields{objects.NodeType: objects.Simulated}
 	}
 	return spec
 }

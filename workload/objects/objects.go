@@ -47,6 +47,9 @@ const (
 	Own       = "own"
 )
 
+// NodeType is the label of simulated nodes; its value is Simulated (https://kwok.sigs.k8s.io).
+const NodeType = "type"
+
 // Programs of the containers of a file's pods.
 const (
 	AsWritten = "file"
@@ -132,8 +135,15 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 	if err := check(v, want); err != nil {
 		return nil, err
 	}
+	simulated := 0
+	if v.Str("nodes") == Simulated {
+		simulated = v.Int("count")
+		if v.Str(loadfile.Param) != "" {
+			simulated = 1 // how many pods a file has is not counted
+		}
+	}
 	return []workload.Role{{
-		Name: roleLoad, Mode: workload.Exec, Args: arguments((objects{}).Params(), v), API: true, Until: measuredLine, Expect: want.takes,
+		Name: roleLoad, Mode: workload.Exec, Args: arguments((objects{}).Params(), v), API: true, Simulated: simulated, Until: measuredLine, Expect: want.takes,
 		Within: want.takes + want.waits(v.Duration("timeout")) + removing,
 	}}, nil
 }
