@@ -47,6 +47,7 @@ type Site struct {
 	Takes     remote.Takes
 	Say       func(format string, args ...any) // tells the user
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
+	Left      func(command string)             // called with the command that removes a study, while the study has objects; then with ""
 
 	api     *kube.Client
 	qps     float32 // of it; 0: the default
@@ -211,7 +212,18 @@ type connection struct {
 	coordinator *remote.Machine
 	made        deployment
 	user        control.Identity
-	say         func(string, ...any)
+	site        *Site
+}
+
+// left tells the user's side what a study leaves on the cluster if it ends here; nil: nothing.
+func (s *Site) left(d *deployment) {
+	switch {
+	case s.Left == nil:
+	case d == nil:
+		s.Left("")
+	default:
+		s.Left(d.clean())
+	}
 }
 
 // removeWithin bounds the end of a connection, whatever state the cluster is in.
@@ -219,13 +231,14 @@ const removeWithin = time.Minute
 
 // close ends the coordinator and deletes what was made. It says what is left.
 func (c *connection) close() {
+	defer c.site.left(nil)
 	if c.coordinator != nil {
 		_ = c.coordinator.Close() // the namespace goes in any case
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
 	defer cancel()
 	if err := c.made.remove(ctx); err != nil {
-		c.say("%v", err)
+		c.site.Say("%v", err)
 	}
 }
 
@@ -249,7 +262,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 		return nil, &site.UnableError{Err: err}
 	}
-	c := &connection{say: s.Say, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
+	c := &connection{site: s, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
 	c.made.name(newID(), s.Namespace)
 	defer func() {
 		switch {
@@ -263,6 +276,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 	}()
 	b := Brief{VMs: needsVMs(r.Study)}
+	s.left(&c.made)
 	if err = s.take(ctx, &c.made, b.admits(), r.Wait); err != nil {
 		return nil, err
 	}

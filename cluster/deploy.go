@@ -312,6 +312,15 @@ func kinds() []runtime.Object {
 	}
 }
 
+// clean is the command that removes the study.
+func (d *deployment) clean() string {
+	in := ""
+	if d.shared {
+		in = " -n " + d.namespace
+	}
+	return "tare clean --on k8s" + in + " --study " + d.id
+}
+
 // remove deletes what the study made: its namespaces and all that is in them, or what bears its label.
 func (d *deployment) remove(ctx context.Context) error {
 	_, err := d.removed(ctx, false)
@@ -325,7 +334,7 @@ func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Lefto
 		labels := pod.LabelManaged + "=" + pod.Managed + "," + pod.LabelStudy + "=" + d.id
 		for _, list := range kinds() {
 			if err := d.api.DeleteAll(ctx, d.namespace, labels, list, dry); err != nil {
-				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `tare clean --on k8s -n %s`", d.id, d.namespace, err, d.namespace))
+				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `%s`", d.id, d.namespace, err, d.clean()))
 			}
 			_ = meta.EachListItem(list, func(o runtime.Object) error {
 				obj, is := o.(kube.Object)

@@ -101,7 +101,10 @@ func (s *session) lasting() (site.Lasting, error) {
 }
 
 // Leave implements site.Lasting: the coordinator stays.
-func (s *session) Leave() { _ = s.connection.coordinator.Close() }
+func (s *session) Leave() {
+	_ = s.connection.coordinator.Close()
+	s.site.left(nil)
+}
 
 // Close implements site.Session. A coordinator that cannot be reached stays, because it may
 // hold trials that nobody has fetched.
@@ -111,7 +114,7 @@ func (s *session) Close() {
 		ctx, cancel := context.WithTimeout(context.Background(), returnWithin)
 		defer cancel()
 		if s.site.unused(ctx, c.made.id, c.made.namespace, time.Time{}) != nil {
-			c.say("namespace %s stays on the cluster, because its coordinator cannot be reached; repeat the command to return to it", c.made.namespace)
+			s.site.Say("study %s stays in namespace %s, because its coordinator cannot be reached; repeat the command to return to it, or remove it with `%s`", c.made.id, c.made.namespace, c.made.clean())
 			return
 		}
 	}
@@ -127,6 +130,7 @@ type ticket struct {
 	Shared    bool             `json:"shared,omitempty"`
 	Made      []string         `json:"made,omitempty"`
 	User      control.Identity `json:"user"`
+	Flags     string           `json:"flags"` // that the user gave
 }
 
 // Ticket implements site.Returning.
@@ -135,7 +139,7 @@ func (s *session) Ticket() []byte {
 		return nil
 	}
 	d := &s.connection.made
-	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user})
+	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user, s.site.About().Flag})
 	if err != nil {
 		return nil // it has only strings and bytes
 	}
@@ -154,14 +158,19 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, returnWithin)
 	defer cancel()
-	c := &connection{say: s.Say, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made}}
+	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made}}
 	err := s.dial(ctx, c)
+	if now := s.About().Flag; err == nil && now != t.Flags {
+		_ = c.coordinator.Close() // it goes on
+		return nil, &site.UnableError{Err: fmt.Errorf("the study still runs in namespace %s, with other flags than %s; repeat the command with `%s` to return to it, or end it with `%s`", t.Namespace, now, t.Flags, c.made.clean())}
+	}
 	if err == nil {
+		s.left(&c.made)
 		s.Say("returning to the study in namespace %s", t.Namespace)
 		return c, nil
 	}
 	if used := s.unused(ctx, t.ID, t.Namespace, time.Time{}); used != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `kubectl delete namespace %[1]s`", t.Namespace, err)}
+		return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
 	}
 	return nil, c.made.remove(ctx)
 }

@@ -143,7 +143,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; push tare's image with `tare image push tare REGISTRY/NAME:TAG`, and give the reference that it prints")
 	}
-	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.say("%s", text) }}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.say("%s", text) }, Left: func(command string) { a.left.Store(&command) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // interruptible ends the context at the first SIGINT or SIGTERM, or when nobody reads the output any more, as in
-// `tare run | head`. The second signal ends the process, whatever it is doing.
+// `tare run | head`. A later signal ends the process, whatever it is doing. Signals within a moment count once: timeout(1)
+// sends one to its child and one to its process group.
 func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	sigs := make(chan os.Signal, 2)
@@ -32,13 +33,34 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 		}
 		a.say("stopping what runs and cleaning up; interrupt again to stop at once")
 		cancel()
-		select {
-		case <-sigs:
-			os.Exit(exitInterrupted)
-		case <-done:
+		for first := time.Now(); ; {
+			select {
+			case <-sigs:
+				if time.Since(first) > moment {
+					a.stopAtOnce()
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
+}
+
+// moment is how long after the first signal others are the same wish.
+const moment = time.Second
+
+// stopAtOnce ends the process, and says how to remove what it leaves.
+func (a *app) stopAtOnce() {
+	clean := "tare clean"
+	if left := a.left.Load(); left != nil {
+		clean = *left
+	}
+	if clean != "" {
+		a.say("stopped at once; remove what is left with `%s`", clean)
+	}
+	_ = a.stderr.Flush()
+	os.Exit(exitInterrupted)
 }
 
 // closedPipe returns a channel that is closed once stdout or stderr is a pipe or a socket without a reader. poll(2)

@@ -23,8 +23,8 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		if err == nil {
 			err = mayGoOn(k.meta, arg, at)
 		}
-		if err == nil && len(f.sets) > 0 {
-			err = coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", arg)
+		if err == nil {
+			err = f.goesOn(arg)
 		}
 		return k.study, k.cat, arg, err
 	}
@@ -41,6 +41,19 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		dir = freeName(dir)
 	}
 	return st, cat, dir, nil
+}
+
+// goesOn refuses flags that cannot apply to a study that is in a results folder.
+func (f *runFlags) goesOn(dir string) error {
+	switch {
+	case len(f.sets) > 0:
+		return coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", dir)
+	case f.fresh:
+		return coded(exitUsage, "--fresh does not go with a results folder, which %s is; give the study file, or leave --fresh out to continue the study", dir)
+	case f.results != "" && filepath.Clean(f.results) != filepath.Clean(dir):
+		return coded(exitUsage, "-o %s: the study of %s continues in its own folder; leave -o out, or give the study file", f.results, dir)
+	}
+	return nil
 }
 
 // mayGoOn refuses results that a run cannot go on with: imported ones, and those that were
