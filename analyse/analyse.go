@@ -42,7 +42,13 @@ func Describe(f func(study.Workload) []record.Response) Option {
 	return func(a *analysis) { a.describe = f }
 }
 
+// RunWith tells the flags that selected the place of the first run (Result.Flags).
+func RunWith(flags string) Option {
+	return func(a *analysis) { a.flags = flags }
+}
+
 type analysis struct {
+	flags       string
 	study       *study.Study
 	describe    func(study.Workload) []record.Response
 	plan        *plan.Plan
@@ -95,7 +101,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		a.skipped[s.Cell.Key()] = s.Reason
 	}
 
-	r := &Result{Study: st.Name, Compare: st.Compare, Baseline: st.Baseline, Trials: len(trials), Skips: ofCells(skips),
+	r := &Result{Study: st.Name, Flags: a.flags, Compare: st.Compare, Baseline: st.Baseline, Trials: len(trials), Skips: ofCells(skips),
 		Confidence: a.rule.Confidence, Level: a.rule.Level(), Margin: a.rule.Margin, Superseded: superseded(a.plan, a.trials)}
 	a.counting = r.Counting(trials)
 	r.Nodes = a.nodes()

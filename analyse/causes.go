@@ -55,7 +55,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		w := a.study.WorkloadOf(i)
-		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Past: past}
+		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Past: past, Cluster: r.OnCluster}
 		if len(x.Endpoints) == 0 {
 			x.Endpoints = a.isolated(s)
 		}

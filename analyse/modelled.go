@@ -9,6 +9,8 @@ import (
 // On is the flag that selects the site of the trials in a command line; "" for a host.
 func (r *Result) On() string {
 	switch {
+	case r.Flags != "":
+		return r.Flags
 	case r.Modelled:
 		return "--on model"
 	case r.OnCluster:

@@ -253,6 +253,7 @@ func (s *Store) Meta() (Meta, error) {
 		return m, fmt.Errorf("read what the results in %s are about: %w", s.dir, err)
 	}
 	m.StudySource, m.StudyFile, m.Modelled = []byte(kv["study"]), kv["study_file"], kv[modelledKey] == "true"
+	m.Flags = kv[flagsKey]
 	if m.Seed, err = strconv.ParseUint(kv["seed"], 10, 64); err != nil {
 		return m, fmt.Errorf("read the seed in %s: %w", s.dir, err)
 	}

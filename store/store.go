@@ -53,6 +53,9 @@ const (
 // modelledKey is a key of the table meta in folders of modelled trials.
 const modelledKey = "modelled"
 
+// flagsKey is a key of the table meta: Meta.Flags.
+const flagsKey = "flags"
+
 // Meta is what a results folder is about. Nodes, Host, TareVersion and Started belong
 // to the first session; Sessions has the others.
 type Meta struct {
@@ -67,6 +70,8 @@ type Meta struct {
 	// Modelled: the trials come from the model, not from a machine. A folder never has both;
 	// callers that add trials must check.
 	Modelled bool
+	// Flags selected the place of the first run, such as "--on k8s --tare-image REFERENCE"; "": this host.
+	Flags string
 }
 
 // Session is one run that wrote to the folder.
@@ -197,6 +202,9 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 		}
 		if meta.Modelled { // without the key the trials are measured, as in older folders
 			about = append(about, [2]string{modelledKey, "true"})
+		}
+		if meta.Flags != "" {
+			about = append(about, [2]string{flagsKey, meta.Flags})
 		}
 		for _, kv := range about {
 			if _, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", kv[0], kv[1]); err != nil {

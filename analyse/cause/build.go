@@ -15,6 +15,7 @@ type Stratum struct {
 	Endpoints []string          // roles of the workload whose sandbox is in question
 	Responses []record.Response // that its trials may have
 	Past      bool              // another tool measured it: nothing can be read again
+	Cluster   bool              // it was measured in pods
 	Cells     []Cell
 }
 
@@ -310,7 +311,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, past: s.Past}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, past: s.Past, cluster: s.Cluster}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base, f.baseLoad = b.read[i][k].endpoints[e].mid, s.Cells[k].load()
 		f.from = b.difference(i, j, k)

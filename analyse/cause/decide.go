@@ -365,7 +365,11 @@ func (v verdict) unread(all []rule, f *facts) verdict {
 		slices.Sort(names)
 		list := strings.Join(names, ", ")
 		v.cause, v.missing = Unknown, "readings of the collectors "+list
-		if !f.past {
+		switch {
+		case f.past:
+		case f.cluster:
+			v.missing += ": run the study with --observe"
+		default:
 			v.missing += ": collect: {use: [" + list + "]}"
 		}
 	}

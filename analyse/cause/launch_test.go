@@ -36,13 +36,16 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestPast: what can be read again has what to write for it, an imported result has not.
+// TestPast: what can be read again has what to write for it, on a host and on a cluster; an imported result has not.
 func TestPast(t *testing.T) {
-	for _, past := range []bool{false, true} {
-		f := facts{own: blank(), base: blank(), load: math.NaN(), past: past}
+	for _, c := range []struct {
+		past, cluster, use, observe bool
+	}{{use: true}, {cluster: true, observe: true}, {past: true}} {
+		f := facts{own: blank(), base: blank(), load: math.NaN(), past: c.past, cluster: c.cluster}
 		v := decide(rules(), &f)
-		if v.cause != Unknown || !strings.Contains(v.missing, "readings of the collectors") || strings.Contains(v.missing, "collect: {use:") == past {
-			t.Errorf("past %t: %s, %q", past, v.cause, v.missing)
+		use, observe := strings.Contains(v.missing, "collect: {use:"), strings.Contains(v.missing, "--observe")
+		if v.cause != Unknown || !strings.Contains(v.missing, "readings of the collectors") || use != c.use || observe != c.observe {
+			t.Errorf("%+v: %s, %q", c, v.cause, v.missing)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.It
 			}
 			return before + run + line
 		}
-		x.Unproven = complete(x.Unproven)
+		x.Text, x.Unproven = complete(x.Text), complete(x.Unproven)
 		x.Patches = slices.Clone(x.Patches)
 		for k := range x.Patches {
 			x.Patches[k].Text = complete(x.Patches[k].Text)

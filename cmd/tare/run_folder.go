@@ -159,7 +159,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	if errors.Is(err, store.ErrNoResults) {
 		return store.Create(dir, store.Meta{
 			StudySource: st.Source, StudyFile: file, Overrides: st.Overrides, Seed: st.Seed,
-			Nodes: nodes, TareVersion: versionText(), Started: now, Modelled: at.Modelled,
+			Nodes: nodes, TareVersion: versionText(), Started: now, Modelled: at.Modelled, Flags: at.Flag,
 		})
 	}
 	if err != nil {

@@ -208,10 +208,10 @@ func worthSetting(x *advice.Item) bool {
 	return !x.Contradicted && !x.Brief && (len(x.Sets) > 0 || len(x.Patches) > 0)
 }
 
-// goOn says how a study goes on. On a cluster it takes more flags, such as that of tare's image.
+// goOn says how a study goes on. Results of an earlier tare do not have the flags that a cluster takes, such as that of tare's image.
 func goOn(r *analyse.Result, dir string) string {
 	out := strings.TrimSpace("Go on: tare run " + folder(dir) + " " + r.On())
-	if r.OnCluster {
+	if r.OnCluster && r.Flags == "" {
 		out += ", with the other flags of the first run"
 	}
 	return out
@@ -231,8 +231,17 @@ func ended(r *analyse.Result, dir string) *Section {
 	}
 	s.Text(next)
 	s.Text("All tables and reasons: tare report " + folder(dir) + " --full")
-	if n := len(r.Advice); n > 0 {
+	n := 0
+	for i := range r.Advice {
+		if worthSetting(&r.Advice[i]) {
+			n++
+		}
+	}
+	switch {
+	case n > 0:
 		s.Text(fmt.Sprintf("%s, with patches: tare advise %s", words.Count(n, "setting"), folder(dir)))
+	case len(r.Advice) > 0:
+		s.Text("What to measure next: tare advise " + folder(dir))
 	}
 	return s
 }
