@@ -21,6 +21,7 @@ type Certificate struct {
 	Blocks    int      `json:"blocks"`    // that have both
 	Same      []string `json:"same,omitempty"`
 	Differ    []string `json:"differ,omitempty"` // "CPU limit 0.5 cores, none natively"
+	Unread    []string `json:"unread,omitempty"` // what a node's observer would have read of both sides
 }
 
 // term is a fact that both sides of a comparison should share.
@@ -29,24 +30,25 @@ type term struct {
 	name   string
 	factor string // that may make it differ; "" for none
 	show   func(string) string
+	seen   bool // only an observer of the node sees it
 }
 
 func terms() []term {
 	plain := func(v string) string { return v }
 	return []term{
-		{record.FactNode, "node", "", plain},
-		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" })},
-		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) })},
-		{record.FactImageDigest, "image", "", plain},
-		{record.FactKernel, "node's kernel", "", plain},
-		{record.FactOS, "node's OS", "", plain},
-		{record.FactRuntime, "container runtime", "", plain},
-		{record.FactHandler, "runtime handler", study.FactorSandbox, plain},
-		{record.FactRoot, "root file system", "", plain},
-		{record.FactNetwork, "network", "", plain},
-		{record.FactDevice, "network device", "", plain},
-		{record.FactQOS, "QoS class", "", plain},
-		{record.FactPriority, "priority", "", plain},
+		{record.FactNode, "node", "", plain, false},
+		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" }), true},
+		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) }), true},
+		{record.FactImageDigest, "image", "", plain, false},
+		{record.FactKernel, "node's kernel", "", plain, false},
+		{record.FactOS, "node's OS", "", plain, false},
+		{record.FactRuntime, "container runtime", "", plain, false},
+		{record.FactHandler, "runtime handler", study.FactorSandbox, plain, false},
+		{record.FactRoot, "root file system", "", plain, true},
+		{record.FactNetwork, "network", "", plain, false},
+		{record.FactDevice, "network device", "", plain, false},
+		{record.FactQOS, "QoS class", "", plain, false},
+		{record.FactPriority, "priority", "", plain, false},
 	}
 }
 
@@ -104,7 +106,11 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 		was, _ := baseCell.Get(x.factor)
 		is, _ := cell.Get(x.factor)
 		switch {
-		case !seen[x.name] || was != is: // what is compared may differ
+		case !seen[x.name]:
+			if x.seen {
+				c.Unread = append(c.Unread, x.name)
+			}
+		case was != is: // what is compared may differ
 		case differ[x.name] != "":
 			c.Differ = append(c.Differ, differ[x.name])
 		default:

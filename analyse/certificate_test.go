@@ -42,11 +42,11 @@ func TestCertificates(t *testing.T) {
 			"server: node n2, in the baseline n1",
 			"server: CPU limit in force none, in the baseline 0.5 cores",
 			"server: memory limit in force 256MiB, in the baseline none",
-		}},
+		}, Unread: []string{"root file system"}},
 		{Stratum: "workload=rr", Treatment: "sandbox=kata", Blocks: 2, Same: []string{"QoS class"}, Differ: []string{
 			"server: root file system erofs, in the baseline overlay, snapshotter overlayfs",
-		}},
-		{Stratum: "workload=rr", Treatment: "sandbox=runc", Blocks: 2, Same: []string{"node", "CPU limit in force", "memory limit in force"}},
+		}, Unread: []string{"CPU limit in force", "memory limit in force"}},
+		{Stratum: "workload=rr", Treatment: "sandbox=runc", Blocks: 2, Same: []string{"node", "CPU limit in force", "memory limit in force"}, Unread: []string{"root file system"}},
 	}
 	if d := cmp.Diff(want, r.Certificates); d != "" {
 		t.Error(d)

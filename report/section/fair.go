@@ -8,15 +8,20 @@ import (
 )
 
 // Fair says whether the sides of each comparison were alike in all but the compared factor, by what
-// was in force: first what differed, then what all shared.
+// was in force: first what differed, then what all shared, then what was not read.
 func Fair(r *analyse.Result) *Section {
 	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
-	var differ, same groups
+	var differ, same, unread groups
+	silent := 0
 	fixed := fixedLevels(r)
 	for i := range r.Compared {
 		c := &r.Compared[i]
 		x := r.Certificate(c)
-		if !c.First || x == nil {
+		switch {
+		case !c.First || c.Baseline:
+			continue
+		case x == nil:
+			silent++
 			continue
 		}
 		where := words.Stratum(r, c.Workload, c.Shared, fixed) + " in " + c.Treatment
@@ -26,12 +31,28 @@ func Fair(r *analyse.Result) *Section {
 		if len(x.Differ) == 0 {
 			same.add(words.List(x.Same), where)
 		}
+		if len(x.Unread) > 0 {
+			unread.add(words.List(x.Unread), where)
+		}
 	}
 	for _, d := range differ.names {
 		s.Item(d, strings.Join(differ.members[d], ", "))
 	}
 	for _, x := range same.names {
 		s.Item("", "In "+words.Count(len(same.members[x]), "comparison")+" both sides had the same "+x+".")
+	}
+	if !r.OnCluster {
+		return s
+	}
+	for _, x := range unread.names {
+		text := "In " + words.Count(len(unread.members[x]), "comparison") + ", " + x + " were not read."
+		if !strings.Contains(r.Flags, "--observe") {
+			text += " Run the study with --observe to read them on the nodes."
+		}
+		s.Item("", text)
+	}
+	if silent > 0 {
+		s.Item("", "In "+words.Count(silent, "comparison")+", nothing was read of what was in force, because no pod of the trials tells it.")
 	}
 	return s
 }

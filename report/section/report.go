@@ -72,11 +72,11 @@ func Head(r *analyse.Result, hosts []record.Host) *Section {
 	return s
 }
 
-// nodes says which nodes there were, and how many blocks each had.
+// nodes says which nodes there were, and how many trials each ran. Blocks are of a workload variant, so their number would need more words.
 func nodes(list []analyse.Node) string {
 	var out []string
 	for _, n := range list {
-		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(n.Name, "one without a name"), words.Count(n.Blocks, "block")))
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(n.Name, "one without a name"), words.Count(n.Trials, "trial")))
 	}
 	return "nodes " + strings.Join(out, ", ")
 }

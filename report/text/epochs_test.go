@@ -44,12 +44,12 @@ func TestEpochsGolden(t *testing.T) {
 func TestNodesAreInTheReport(t *testing.T) {
 	r := epochsResult(analyse.Epoch{Node: "b", Seq: 1, Level: 1}, analyse.Epoch{Node: "b", Seq: 97, After: 84, What: []string{plan.ChangedTime}, Ratio: 0.91},
 		analyse.Epoch{Node: "c", Seq: 2, Level: 1}, analyse.Epoch{Node: "c", Seq: 99, After: 80, What: []string{plan.ChangedTime}, Ratio: 1.2})
-	r.Nodes = []analyse.Node{{Name: "b", Blocks: 12}, {Name: "c", Blocks: 1}, {Blocks: 3}}
+	r.Nodes = []analyse.Node{{Name: "b", Trials: 12}, {Name: "c", Trials: 1}, {Trials: 3}}
 	var b bytes.Buffer
 	if err := Write(&b, r, nil, Options{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"nodes b (12 blocks), c (1 block), one without a name (3 blocks)\n", " saw 2 epochs on node b, 2 epochs on node c\n",
+	for _, want := range []string{"nodes b (12 trials), c (1 trial), one without a name (3 trials)\n", " saw 2 epochs on node b, 2 epochs on node c\n",
 		"node b changed after trial 84 and before 97 (sentinel x 0.91)", "node c changed after trial 80 and before 99"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, b.String())
