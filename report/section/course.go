@@ -14,6 +14,7 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
+	"tare/study"
 )
 
 // maxCells bounds how many cells a line names.
@@ -362,7 +363,7 @@ func Skips(skips []record.Skip, modelled bool) *Section {
 	return s
 }
 
-// common names cells by the levels that all of them share.
+// common names cells by the levels that all of them share, and by their workloads if these are few.
 func common(cells []record.Cell) string {
 	if len(cells) == 1 {
 		return cells[0].Key()
@@ -373,8 +374,18 @@ func common(cells []record.Cell) string {
 			shared = append(shared, l)
 		}
 	}
-	if len(shared) == 0 {
-		return words.Count(len(cells), "cell")
+	many := words.Count(len(cells), "cell")
+	var workloads []string
+	for _, c := range cells {
+		if w, ok := c.Get(study.FactorWorkload); ok {
+			workloads = ordered.Add(workloads, w)
+		}
 	}
-	return fmt.Sprintf("%s (%s)", shared.Key(), words.Count(len(cells), "cell"))
+	if n := len(workloads); n > 1 && n <= 4 {
+		many += " of " + words.List(workloads)
+	}
+	if len(shared) == 0 {
+		return many
+	}
+	return fmt.Sprintf("%s (%s)", shared.Key(), many)
 }
