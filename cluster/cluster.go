@@ -55,7 +55,8 @@ type Site struct {
 	ready   []*corev1.Node // that take pods, if these tolerate their taints
 	// simulated is how many pods simulated nodes take, where nothing runs in them.
 	simulated int
-	vms       *kubevirt.Cluster // nil: there is no KubeVirt
+	volumes   []pod.StorageClass // nil: not known
+	vms       *kubevirt.Cluster  // nil: there is no KubeVirt
 }
 
 // About implements site.Site.
@@ -106,6 +107,9 @@ func (s *Site) Discover(ctx context.Context) error {
 	}
 	if len(s.ready) == 0 {
 		return &site.UnableError{Err: fmt.Errorf("none of the %d nodes of %s is ready and takes pods; `kubectl get nodes` shows why", len(all), s.api.Server())}
+	}
+	if s.volumes, err = s.storage(ctx); err != nil {
+		return &site.UnableError{Err: err}
 	}
 	if s.vms, err = kubevirt.Find(ctx, s.api); err != nil {
 		return &site.UnableError{Err: err}
@@ -177,7 +181,7 @@ func describe(n *corev1.Node) record.Node {
 
 // Kinds are the sandboxes that a study can name here. They only describe; they start nothing.
 func (s *Site) Kinds() []sandbox.Kind {
-	return (&Brief{Classes: s.classes, KubeVirt: s.vms}).Kinds()
+	return (&Brief{Classes: s.classes, KubeVirt: s.vms, Storage: s.volumes}).Kinds()
 }
 
 // Preview implements site.Site.
@@ -283,10 +287,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, AtOnce: s.AtOnce, QPS: s.qps}
-	if b.Storage, err = s.storage(limited); err != nil {
-		return nil, err
-	}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, AtOnce: s.AtOnce, QPS: s.qps}
 	if b.API, err = needsAPI(r, s.Workloads); err != nil {
 		return nil, err
 	}

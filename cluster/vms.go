@@ -23,7 +23,7 @@ import (
 // nothing.
 func (b *Brief) Kinds() []sandbox.Kind {
 	var out []sandbox.Kind
-	for _, k := range pod.RuntimeClasses(b.Classes, nil, nil, nil) {
+	for _, k := range pod.RuntimeClasses(b.Classes, nil, nil, &pod.Study{Storage: b.Storage}) {
 		out = append(out, k)
 	}
 	return append(out, kubevirt.New(b.KubeVirt, nil, nil, nil))

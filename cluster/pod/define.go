@@ -184,7 +184,7 @@ func (k *RuntimeClass) Params() []param.Param {
 			out = append(out, a.param)
 		}
 	}
-	return append(out, storageParams()...)
+	return append(out, k.storageParams()...)
 }
 
 // annotations are those of the definition, and of Kata where the definition does not say.

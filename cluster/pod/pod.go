@@ -100,7 +100,7 @@ func (k *RuntimeClass) Traits(map[string]string) sandbox.Traits {
 
 // Check starts a pod and runs the smallest program in it.
 func (k *RuntimeClass) Check(ctx context.Context) error {
-	if k.study == nil {
+	if k.api == nil {
 		return fmt.Errorf("%s: a pod needs a cluster; write --on k8s, or leave it out of the study", k.name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)

@@ -39,10 +39,10 @@ const (
 	defaultClass = "default" // the cluster's choice
 )
 
-// storageParams are those of every pod.
-func storageParams() []param.Param {
+// storageParams are those of every pod. A study with a StorageClass that the cluster lacks is refused, if the classes are known.
+func (k *RuntimeClass) storageParams() []param.Param {
 	return []param.Param{
-		{Name: storageClass, Type: param.String, Default: noClass, Storage: true, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
+		{Name: storageClass, Type: param.String, Default: noClass, Storage: true, Valid: k.study.hasClass, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
 		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Storage: true, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
 	}
 }
@@ -158,7 +158,8 @@ func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
 
 // checkVolumes says why a pod cannot have its volumes.
 func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) error {
-	if err := k.study.hasClass(spec.Options[storageClass]); err != nil {
+	class := spec.Options[storageClass]
+	if err := errors.Join(k.study.hasClass(class), k.study.keeps(class)); err != nil {
 		return err
 	}
 	if err := k.Cannot(&spec.Want); err != nil {
@@ -175,20 +176,28 @@ func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) erro
 	return nil
 }
 
-// hasClass says what is wrong with a level of storageClass, as far as the classes are known.
+// hasClass refuses a level of storageClass that the cluster lacks, as far as the classes are known.
 func (s *Study) hasClass(name string) error {
-	if name == "" || name == noClass || s.Storage == nil {
+	if s == nil || s.Storage == nil || name == "" || name == noClass {
 		return nil
 	}
+	names := []string{noClass}
+	for _, c := range s.Storage {
+		if names = append(names, c.Name); c.Name == name || name == defaultClass && c.Default {
+			return nil
+		}
+	}
+	if name == defaultClass {
+		return fmt.Errorf("%s: the cluster has no default StorageClass; %s", storageClass, param.Suggest("", names))
+	}
+	return fmt.Errorf("%s: the cluster has no StorageClass %q; %s", storageClass, name, param.Suggest(name, names))
+}
+
+// keeps refuses a class whose volumes stay.
+func (s *Study) keeps(name string) error {
 	i := slices.IndexFunc(s.Storage, func(c StorageClass) bool { return c.Name == name || name == defaultClass && c.Default })
-	if i < 0 && name == defaultClass {
-		return fmt.Errorf("%s default: the cluster has no default StorageClass; name one", storageClass)
-	}
-	if i < 0 {
-		return fmt.Errorf("%s %s: the cluster has no such StorageClass; `kubectl get storageclass` lists them", storageClass, name)
-	}
-	if c := s.Storage[i]; c.Keeps {
-		return fmt.Errorf("%s %s keeps the volumes of deleted claims (reclaimPolicy Retain), so each trial would leave one behind; use a class with reclaimPolicy Delete", storageClass, c.Name)
+	if i >= 0 && s.Storage[i].Keeps {
+		return fmt.Errorf("%s %s keeps the volumes of deleted claims (reclaimPolicy Retain), so each trial would leave one behind; use a class with reclaimPolicy Delete", storageClass, s.Storage[i].Name)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestCheckVolumes(t *testing.T) {
 		{"runc", onClass("fast", volume.Block, volume.Disk), []StorageClass{{Name: "fast"}}, ""},
 		{"runc", onClass(defaultClass, volume.Block, volume.Disk), []StorageClass{{Name: "fast", Default: true}}, ""},
 		{"runc", onClass(defaultClass, volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no default"},
-		{"runc", onClass("slow", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no such"},
+		{"runc", onClass("slow", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no StorageClass \"slow\"; write one of none, fast"},
 		{"runc", onClass("fast", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast", Keeps: true}}, "Retain"},
 		{"runc", onClass(noClass, volume.Block, volume.Disk), nil, "write storage-class: default"},
 		{"runsc", onClass("fast", volume.Block, volume.Disk), nil, "gVisor cannot open"},

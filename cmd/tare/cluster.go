@@ -24,6 +24,7 @@ import (
 	"tare/cluster/pod"
 	"tare/cluster/probe"
 	collectall "tare/collect/all"
+	"tare/param"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/site"
@@ -192,7 +193,7 @@ func lacksClass(kinds []sandbox.Kind, level string) (what, instead string) {
 	if len(has) == 0 {
 		return what, "it has none at all; install one"
 	}
-	return what, fmt.Sprintf("it has %s; leave this level out, as --set sandbox=%s,%s does, or install the class", strings.Join(has, ", "), sandbox.Native, strings.Join(has, ","))
+	return what, fmt.Sprintf("%s, or leave the level out with --set sandbox=%s,...", param.Suggest(level, has), sandbox.Native)
 }
 
 // sayDropped names the factors that --set has left without a sandbox.
