@@ -35,6 +35,7 @@ type StorageClass struct {
 const (
 	storageClass = "storage-class"
 	claimSize    = "claim-size"
+	usualClaim   = "10GiB"
 	noClass      = "none"    // no claim: an emptyDir
 	defaultClass = "default" // the cluster's choice
 )
@@ -43,7 +44,7 @@ const (
 func (k *RuntimeClass) storageParams() []param.Param {
 	return []param.Param{
 		{Name: storageClass, Type: param.String, Default: noClass, Storage: true, Valid: k.study.hasClass, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
-		{Name: claimSize, Type: param.Size, Default: "10GiB", Min: 1 << 20, Max: 1 << 50, Storage: true, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
+		{Name: claimSize, Type: param.Size, Default: usualClaim, Min: 1 << 20, Max: 1 << 50, Storage: true, Help: "size of each claim, at least what the workload needs; in some StorageClasses, larger volumes are faster"},
 	}
 }
 
@@ -151,9 +152,16 @@ func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
 			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
 		case v.Mode == volume.Block && !claimed(v, want.Options):
 			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
+		case claimed(v, want.Options) && tooSmall(v.Size, want.Options[claimSize]):
+			return fmt.Errorf("%s %s: the workload needs %s; write at least that", claimSize, want.Options[claimSize], param.FormatSize(v.Size))
 		}
 	}
 	return nil
+}
+
+// tooSmall reports whether a size of claims that the study gives is below what a volume needs. The default grows with the need.
+func tooSmall(need int64, given string) bool {
+	return given != "" && given != usualClaim && param.Values{claimSize: given}.Size(claimSize) < need
 }
 
 // checkVolumes says why a pod cannot have its volumes.

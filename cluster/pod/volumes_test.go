@@ -14,7 +14,7 @@ import (
 func onClass(class string, mode volume.Mode, medium volume.Medium) sandbox.Want {
 	return sandbox.Want{
 		Name: "t1-4-main", Trial: "t1-4", Role: "main", Volumes: []volume.Volume{{Name: "data", Mode: mode, Medium: medium, Size: 20 << 30}},
-		Options: map[string]string{storageClass: class, claimSize: "1GiB"},
+		Options: map[string]string{storageClass: class, claimSize: usualClaim},
 	}
 }
 
@@ -63,6 +63,8 @@ func TestClaims(t *testing.T) {
 
 // TestCheckVolumes: what cannot be is told before a study runs, with what to write.
 func TestCheckVolumes(t *testing.T) {
+	small := onClass("fast", volume.Filesystem, volume.Disk)
+	small.Options[claimSize] = "1GiB"
 	for _, c := range []struct {
 		handler string
 		want    sandbox.Want
@@ -78,6 +80,7 @@ func TestCheckVolumes(t *testing.T) {
 		{"runc", onClass("fast", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast", Keeps: true}}, "Retain"},
 		{"runc", onClass(noClass, volume.Block, volume.Disk), nil, "write storage-class: default"},
 		{"runsc", onClass("fast", volume.Block, volume.Disk), nil, "gVisor cannot open"},
+		{"runc", small, nil, "claim-size 1GiB: the workload needs 20GiB"},
 	} {
 		k := kind(Class{Name: c.handler, Class: c.handler, Handler: c.handler})
 		k.study.Storage = c.storage
