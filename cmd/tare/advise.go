@@ -210,7 +210,9 @@ func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.It
 				run += on + " "
 			}
 			for _, s := range r.study.Overrides {
-				if key, _, _ := strings.Cut(s, "="); !strings.Contains(line, "--set "+key+"=") { // else the line says it
+				key, _, _ := strings.Cut(s, "=")
+				short := strings.HasPrefix(key, "budget.") && strings.Contains(line, "--set stop.") // more blocks need more time
+				if !short && !strings.Contains(line, "--set "+key+"=") {                            // else the line says it
 					run += "--set " + words.Path(s) + " "
 				}
 			}

@@ -193,7 +193,7 @@ func lacksClass(kinds []sandbox.Kind, level string) (what, instead string) {
 	if len(has) == 0 {
 		return what, "it has none at all; install one"
 	}
-	return what, fmt.Sprintf("%s, or leave the level out with --set sandbox=%s,...", param.Suggest(level, has), sandbox.Native)
+	return what, fmt.Sprintf("%s (or leave the level out with --set sandbox=%s,...)", param.Suggest(level, has), sandbox.Native)
 }
 
 // sayDropped names the factors that --set has left without a sandbox.

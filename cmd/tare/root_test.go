@@ -61,7 +61,7 @@ func TestToldOnce(t *testing.T) {
 func TestLacksClass(t *testing.T) {
 	kinds := []sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), pod.New(pod.Class{Name: "gvisor", Class: "gvisor"}, nil, nil, nil)}
 	_, err := study.Parse("s.yaml", []byte("study: s\nfactors: {sandbox: [process, kata]}\nworkloads: {noop: {}}\n"), offeredIn(kinds), nil)
-	const want = `s.yaml:2:30: the cluster has no RuntimeClass "kata"; write one of gvisor, or leave the level out with --set sandbox=process,...`
+	const want = `s.yaml:2:30: the cluster has no RuntimeClass "kata"; write one of gvisor (or leave the level out with --set sandbox=process,...)`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
