@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"tare/cluster"
@@ -34,10 +35,15 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 		a.line("cluster %s", s.Server())
 		a.printAreas(found)
 	}
-	if err == nil && !enoughCluster(found) {
-		err = coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
+	switch {
+	case err != nil:
+		return err
+	case !enoughCluster(found):
+		return coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
+	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaPods && f.Problem != "" }):
+		return coded(exitHost, "whether pods work is not known; the line with -- says why")
 	}
-	return err
+	return nil
 }
 
 // bounded cuts a text of the API server.
