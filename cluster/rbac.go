@@ -11,13 +11,23 @@ import (
 // Roles returns a user's rights to run studies as YAML for `kubectl apply`, each rule with its reason. They are a ClusterRole or,
 // with a namespace, the roles to work in that namespace. Roles sets Tier.Own itself.
 func Roles(namespace string, t Tier) (string, error) {
-	if wrong := validation.IsDNS1123Label(namespace); namespace != "" && len(wrong) > 0 {
-		return "", fmt.Errorf("%q cannot be the name of a namespace: %s", namespace, strings.Join(wrong, "; "))
+	if namespace != "" {
+		if err := CheckNamespace(namespace); err != nil {
+			return "", fmt.Errorf("-n %q: %w", namespace, err)
+		}
 	}
 	if t.Own = namespace == ""; t.Objects && !t.Own {
 		return "", errors.New("--objects and -n: the workloads objects and claims create their own namespaces, so their studies cannot use an existing one; leave -n out")
 	}
 	return roles(namespace, t), nil
+}
+
+// CheckNamespace refuses what cannot be the name of a namespace.
+func CheckNamespace(name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("a namespace cannot have this name; write up to %d small letters, digits and hyphens, with no hyphen at either end", validation.DNS1123LabelMaxLength)
+	}
+	return nil
 }
 
 // Names of the roles that Roles prints.

@@ -56,6 +56,7 @@ func (a *app) cleanVerb() *cobra.Command {
 	cmd.Flags().StringVar(&on, "on", "", "k8s: clean a Kubernetes cluster (default: this host)")
 	cmd.Flags().StringVar(&study, "study", "", "with --on k8s: remove only the study with this `ID`, even if it is running")
 	k.choose(cmd.Flags())
+	cmd.Flags().Lookup("namespace").Usage = "with --on k8s: remove what studies with -n left in this namespace (default: the namespaces that studies created)"
 	return cmd
 }
 

@@ -92,10 +92,27 @@ func (f *clusterFlags) addImage(fl *pflag.FlagSet) {
 func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --on k8s: the kubeconfig (default $KUBECONFIG, then ~/.kube/config)")
 	fl.StringVar(&f.Context, "context", "", "with --on k8s: the kubeconfig's context (default its current one)")
-	fl.StringVarP(&f.Namespace, "namespace", "n", "", "with --on k8s: an existing namespace to work in (default: each study creates one and deletes it)")
+	fl.VarP((*namespaceName)(&f.Namespace), "namespace", "n", "with --on k8s: an existing namespace to work in (default: each study creates one and deletes it)")
 	fl.StringVar(&f.As, "as", "", "with --on k8s: the user to impersonate")
 	fl.Var((*perSecond)(&f.QPS), "kube-api-qps", "with --on k8s: send at most `N` requests per second to the API server (default 50)")
 }
+
+// namespaceName is the value of -n.
+type namespaceName string
+
+// Set implements pflag.Value.
+func (n *namespaceName) Set(text string) error {
+	if err := cluster.CheckNamespace(text); err != nil {
+		return err
+	}
+	*n = namespaceName(text)
+	return nil
+}
+
+func (n *namespaceName) String() string { return string(*n) }
+
+// Type implements pflag.Value.
+func (*namespaceName) Type() string { return "string" }
 
 // nodesAtOnce is the value of --at-once. 0 is the default.
 type nodesAtOnce int
