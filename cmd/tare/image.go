@@ -272,7 +272,7 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 		Short:             "Write an image as an OCI image layout",
 		Args:              exactly(2, "the name of an image and a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.send(cmd, *f, args[0], "manifest", func(b *image.Builder, t image.Tree) (string, error) {
+			return a.send(cmd, *f, args[0], "manifest", false, func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Export(cmd.Context(), t, args[1])
 			})
 		},
@@ -280,7 +280,7 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 }
 
 // send builds an image, gives it to where it goes and prints what that says.
-func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(*image.Builder, image.Tree) (string, error)) error {
+func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, local bool, to func(*image.Builder, image.Tree) (string, error)) error {
 	b, err := a.builder(f)
 	if err != nil {
 		return err
@@ -291,8 +291,10 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, to func(
 			return err
 		}
 	} else {
-		if _, err := b.Recipe(name); err != nil { // what came from elsewhere is there already, with its own layers
-			return unknown(err)
+		if !local || !image.OnDisk(name) {
+			if _, err := b.Recipe(name); err != nil { // an image of a registry is there already, with its own layers
+				return unknown(err)
+			}
 		}
 		var release func()
 		if t, release, err = b.Use(cmd.Context(), name); err != nil {

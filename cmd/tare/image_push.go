@@ -24,16 +24,16 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	var o image.PushOptions
 	var binaries []string
 	c := &cobra.Command{
-		Use:               "push NAME REFERENCE",
+		Use:               "push NAME|PATH REFERENCE",
 		ValidArgsFunction: imageNames,
 		Short:             "Send an image to a registry",
-		Args:              exactly(2, "the name of an image and a reference"),
+		Args:              exactly(2, "an image and a reference"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(binaries) > 0 && args[0] != image.Program {
 				return coded(exitUsage, "--binary is for the image tare; on a host with that processor, `tare image push %s %s --add` adds its image", args[0], args[1])
 			}
-			if o.Copies < 0 || o.Copies > image.MostCopies {
-				return coded(exitUsage, "--cold %d: an image can have at most %d copies; give 0 to %d", o.Copies, image.MostCopies, image.MostCopies)
+			if cmd.Flags().Changed("cold") && (o.Copies < 1 || o.Copies > image.MostCopies) {
+				return coded(exitUsage, "--cold %d: give 1 to %d copies, or leave --cold out", o.Copies, image.MostCopies)
 			}
 			for _, path := range binaries {
 				t, err := a.foreign(cmd.Context(), path)
@@ -42,7 +42,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 				}
 				o.Others = append(o.Others, t)
 			}
-			return a.send(cmd, *f, args[0], "reference", func(b *image.Builder, t image.Tree) (string, error) {
+			return a.send(cmd, *f, args[0], "reference", true, func(b *image.Builder, t image.Tree) (string, error) {
 				return b.Push(cmd.Context(), t, args[1], o)
 			})
 		},

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -53,10 +54,10 @@ func (l *layer) Size() (int64, error) { return l.size, nil }
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
 // makeLayer writes the tree, except the names in without, as an archive to the file and returns it
-// as a layer.
-// Names are in order, owners are root, times are sealTime, so the same tree gives the same
-// bytes. It uses gzip because every registry and runtime reads it.
-func makeLayer(ctx context.Context, tree, file string, without []string) (_ v1.Layer, err error) {
+// as a layer. Names are in order, so the same tree gives the same bytes. In a tree that a recipe built, owners are root
+// and times are sealTime; a user's own tree keeps both, because its program may depend on them.
+// It uses gzip because every registry and runtime reads it.
+func makeLayer(ctx context.Context, tree, file string, without []string, own bool) (_ v1.Layer, err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // our own cache
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func makeLayer(ctx context.Context, tree, file string, without []string) (_ v1.L
 		return nil, err
 	}
 	t := tar.NewWriter(io.MultiWriter(z, plain))
-	if err := writeTree(ctx, tree, without, func(p, rel string, d fs.DirEntry) error { return writeEntry(t, p, rel, d) }); err != nil {
+	if err := writeTree(ctx, tree, without, func(p, rel string, d fs.DirEntry) error { return writeEntry(t, p, rel, d, own) }); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
@@ -102,7 +103,7 @@ func writeTree(ctx context.Context, tree string, without []string, write func(p,
 	})
 }
 
-func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry) error {
+func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry, own bool) error {
 	info, err := d.Info()
 	if err != nil {
 		return err
@@ -110,6 +111,9 @@ func writeEntry(t *tar.Writer, p, rel string, d fs.DirEntry) error {
 	h := &tar.Header{Name: rel, Mode: int64(info.Mode().Perm()), ModTime: time.Unix(sealTime, 0), Format: tar.FormatPAX}
 	if info.Mode()&fs.ModeSticky != 0 {
 		h.Mode |= 0o1000
+	}
+	if st, is := info.Sys().(*syscall.Stat_t); is && own {
+		h.Uid, h.Gid, h.ModTime = int(st.Uid), int(st.Gid), info.ModTime()
 	}
 	switch {
 	case info.IsDir():

@@ -1,12 +1,14 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +65,7 @@ func (b *Builder) packed(ctx context.Context, t Tree, without []string, use func
 		size = fmt.Sprintf(" (%d MiB)", t.Bytes>>20)
 	}
 	b.say("packing the image %s%s", t.Name, size)
-	l, err := makeLayer(ctx, t.Path, file.Name(), without)
+	l, err := makeLayer(ctx, t.Path, file.Name(), without, OnDisk(t.Name))
 	if err != nil {
 		return err
 	}
@@ -84,18 +86,23 @@ func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
 	}
 	cfg = cfg.DeepCopy()
 	cfg.Architecture, cfg.OS, cfg.Created = t.platform().Architecture, t.platform().OS, created
-	cfg.Config.Cmd = t.Command
-	cfg.Config.Env = append([]string{"PATH=" + stepPath}, t.Env...)
-	cfg.Config.WorkingDir = "/"
+	cfg.Config.Entrypoint, cfg.Config.Cmd, cfg.Config.Env = t.Entrypoint, t.Command, t.Env
+	if !slices.ContainsFunc(t.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
+		cfg.Config.Env = append([]string{"PATH=" + stepPath}, t.Env...)
+	}
+	cfg.Config.WorkingDir = cmp.Or(t.Dir, "/")
+	if u := t.User; u.UID != 0 || u.GID != 0 {
+		cfg.Config.User = fmt.Sprintf("%d:%d", u.UID, u.GID)
+	}
 	if img, err = mutate.ConfigFile(img, cfg); err != nil {
 		return nil, err
 	}
-	img, err = mutate.Append(img, mutate.Addendum{Layer: l, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "tare image build " + t.Name}})
+	img, err = mutate.Append(img, mutate.Addendum{Layer: l, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "tare image build " + filepath.Base(t.Name)}})
 	if err != nil {
 		return nil, err
 	}
 	notes := map[string]string{
-		"org.opencontainers.image.title":   t.Name,
+		"org.opencontainers.image.title":   filepath.Base(t.Name), // of one from a path, which others need not know
 		"org.opencontainers.image.created": created.Format(time.RFC3339),
 		AnnotationDigest:                   t.Digest,
 	}

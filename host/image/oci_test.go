@@ -187,6 +187,19 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// TestPushOwn: an image from a path, pulled by another host, is the same image: its files, and how its program is to run.
+func TestPushOwn(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	b := &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}
+	own := mustBuild(t, b, layoutOf(t, app(t)))
+	to := strings.TrimPrefix(server.URL, "http://") + "/own:1"
+	if _, err := b.Push(t.Context(), own, to, PushOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantApp(t, mustBuild(t, &Builder{Cache: t.TempDir(), Recipes: recipes("app", oneFile)}, to))
+}
+
 // TestPushInsecure: a registry without TLS, or whose certificate nothing vouches for, takes images and
 // tells of them only if the user insists.
 func TestPushInsecure(t *testing.T) {

@@ -50,7 +50,7 @@ func (b *Builder) source(name string) (source, error) {
 	if err != nil || slices.Contains(known, name) {
 		return nil, err
 	}
-	if slices.Contains([]string{".", ".."}, name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") {
+	if OnDisk(name) {
 		return b.onDisk(name)
 	}
 	if !strings.ContainsAny(name, "/:@") {
@@ -60,6 +60,11 @@ func (b *Builder) source(name string) (source, error) {
 		return nil, fmt.Errorf("%w; %s or, for an image from Docker Hub, add its tag: %s:latest", ErrUnknown, param.Suggest(name, known), name)
 	}
 	return b.inRegistry(name)
+}
+
+// OnDisk reports whether a name is the path of an archive, a layout or a folder.
+func OnDisk(name string) bool {
+	return slices.Contains([]string{".", ".."}, name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../")
 }
 
 // label names the lock, the temporary folders and the records of a user's image. No recipe has
