@@ -280,10 +280,10 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 	}()
 	b := Brief{VMs: needsVMs(r.Study)}
-	s.left(&c.made)
 	if err = s.take(ctx, &c.made, b.admits(), r.Wait); err != nil {
 		return nil, err
 	}
+	s.left(&c.made)
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
