@@ -65,8 +65,12 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 		for _, name := range slices.Sorted(maps.Keys(selector)) {
 			labels = append(labels, name+"="+selector[name])
 		}
-		return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %q and only taints that the study tolerates; see `kubectl describe nodes`, and tolerate a taint in the definition of a pod",
-			len(s.ready), s.api.Server(), strings.Join(labels, ","))
+		want := strings.Join(labels, ",")
+		if !slices.ContainsFunc(s.ready, func(n *corev1.Node) bool { return hasLabels(n, selector) }) {
+			return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %s that node-selector or a RuntimeClass asks for; `kubectl label node NAME %s` adds them, and `kubectl get nodes --show-labels` shows what there is",
+				len(s.ready), s.api.Server(), want, strings.Join(labels, " "))
+		}
+		return out, fmt.Errorf("each node of %s that could run the study has a taint; see `kubectl describe nodes`, and tolerate the taint in the definition of a pod (docs/sandboxes/pod.md)", s.api.Server())
 	}
 	return out, nil
 }
@@ -121,14 +125,19 @@ func defined(st *study.Study, base *pod.RuntimeClass) []*pod.RuntimeClass {
 
 // suits reports whether a node has the labels, and only taints that are tolerated.
 func suits(n *corev1.Node, labels map[string]string, tolerated []corev1.Toleration) bool {
+	return hasLabels(n, labels) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return tolerates(o, t) })
+	})
+}
+
+// hasLabels reports whether a node has all of the labels.
+func hasLabels(n *corev1.Node, labels map[string]string) bool {
 	for name, value := range labels {
 		if n.Labels[name] != value {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return tolerates(o, t) })
-	})
+	return true
 }
 
 // tolerates is what Kubernetes' scheduler means by it, for what a definition can say.

@@ -226,6 +226,7 @@ type Judgement struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	About     string `json:"about,omitempty"`    // what it is for
 	Refused   string `json:"refused,omitempty"`  // why; "": it is accepted, or not judged
 	Unjudged  string `json:"unjudged,omitempty"` // why a dry run cannot judge it
 	Warning   string `json:"warning,omitempty"`  // why it will not run, although it is accepted
@@ -256,7 +257,7 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		if p, is := obj.(*corev1.Pod); is {
 			p.Spec.ServiceAccountName = ""
 		}
-		j := Judgement{Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		j := Judgement{Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), About: m.About}
 		err = s.api.Try(ctx, obj)
 		_, binds := obj.(*rbacv1.RoleBinding)
 		switch {

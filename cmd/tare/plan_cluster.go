@@ -117,7 +117,7 @@ func (a *app) judged(ctx context.Context, s *cluster.Site, all []cluster.Manifes
 		err = a.printManifests(all, said)
 	default:
 		for _, j := range said {
-			fmt.Fprintln(a.stdout, judgement(j))
+			fmt.Fprintln(a.stdout, judgement(j, j.About))
 		}
 	}
 	if err == nil && refused > 0 {
@@ -126,8 +126,12 @@ func (a *app) judged(ctx context.Context, s *cluster.Site, all []cluster.Manifes
 	return err
 }
 
-func judgement(j cluster.Judgement) string {
+// judgement is a line about an object, and what it is for.
+func judgement(j cluster.Judgement, about string) string {
 	what := j.Kind + " " + j.Name
+	if about != "" {
+		what += " (" + about + ")"
+	}
 	switch {
 	case j.Refused != "":
 		return "refused  " + what + ": " + terminal.Line(j.Refused)
@@ -150,7 +154,7 @@ func (a *app) printManifests(all []cluster.Manifest, said []cluster.Judgement) e
 			t = "---\n" + t
 		}
 		if said != nil {
-			t += "# " + judgement(said[i]) + "\n"
+			t += "# " + judgement(said[i], "") + "\n"
 		}
 		fmt.Fprint(a.stdout, t)
 	}
