@@ -54,7 +54,7 @@ func TestExamine(t *testing.T) {
 	}
 	s.Image = ""
 	found = examined(t, fake, s)
-	if err := found["pods pods"]; err == nil || !strings.Contains(err.Error(), "--image") || slices.Contains([]error{nil}, found["permission secrets"]) {
+	if err := found["pods pods"]; err == nil || !strings.Contains(err.Error(), "--tare-image") || slices.Contains([]error{nil}, found["permission secrets"]) {
 		t.Errorf("without an image: %v", found)
 	}
 }
