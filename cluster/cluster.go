@@ -197,6 +197,13 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 // Open implements site.Site. It returns to the session of the request's ticket, if that is still there.
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 	c, err := s.reconnect(ctx, r.Ticket)
+	for told := false; r.Wait && ctx.Err() == nil && errors.As(err, new(*heldError)); c, err = s.reconnect(ctx, r.Ticket) {
+		if !told {
+			s.Say("waiting: %v", err)
+			told = true
+		}
+		pause(ctx)
+	}
 	if err == nil && c == nil {
 		c, err = s.connect(ctx, r)
 	}

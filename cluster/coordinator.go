@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,10 +64,11 @@ type Coordinator struct {
 const (
 	briefFile = "brief.json"
 	port      = 7777
+	holdPort  = 7778 // its pod is ready while it holds the study's nodes
 )
 
 // lonely is how long a coordinator waits for a user who does not come, or come back; lonelyAfter, if
-// it has made trials meanwhile that nobody has taken.
+// it has made trials meanwhile that nobody has taken. It then gives up its nodes after lonely, and keeps only the trials.
 const (
 	lonely      = 3 * time.Minute
 	lonelyAfter = 24 * time.Hour
@@ -130,7 +133,12 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { _ = l.Close() })
+	told, err := lc.Listen(ctx, "tcp", fmt.Sprintf(":%d", holdPort))
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	context.AfterFunc(ctx, func() { _, _ = l.Close(), told.Close() })
+	go func() { cancel(fmt.Errorf("cannot say whether the study holds its nodes: %w", s.tellHold(told))) }()
 	go func() { cancel(c.serve(ctx, s, users)) }()
 	err = s.hub.Serve(l)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLeft) {
@@ -176,17 +184,33 @@ func (c *Coordinator) serve(ctx context.Context, s *insideSite, users <-chan net
 	}
 }
 
-// await waits for a user's connection while trials are made, and for patience afterwards.
+// tellHold answers the kubelet's readiness probe: whether the study holds its nodes.
+func (s *insideSite) tellHold(l net.Listener) error {
+	answer := func(w http.ResponseWriter, _ *http.Request) {
+		if s.resting.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}
+	return (&http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}).Serve(l)
+}
+
+// await waits for a user's connection while trials are made, and for patience afterwards. It gives up the nodes after lonely, and
+// takes them again for the user: whoever returns looks first whether another study has them (Site.rejoin).
 func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience time.Duration) (net.Conn, error) {
-	for {
+	defer s.resting.Store(false)
+	for left := patience; ; {
 		var changed <-chan struct{}
 		making := false
 		if s.open != nil {
 			making, changed = s.open.Making()
 		}
+		wait := left
+		if !s.resting.Load() {
+			wait = min(lonely, patience)
+		}
 		var late <-chan time.Time
 		if !making {
-			late = time.After(patience)
+			late = time.After(wait)
 		}
 		select {
 		case conn := <-users:
@@ -194,6 +218,11 @@ func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience 
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-late:
+			if wait < left {
+				s.resting.Store(true)
+				left -= wait
+				continue
+			}
 			if s.open != nil {
 				s.open.Close()
 			}
@@ -231,6 +260,7 @@ type insideSite struct {
 	owner      *corev1.Pod
 	steps      pod.Steps
 	say        func(string, ...any)
+	resting    atomic.Bool // it has given up its nodes, and keeps trials for the user
 
 	open   *ahead.Session // nil: none is
 	source string         // of its study, with the overrides

@@ -136,7 +136,7 @@ func (d *deployment) objects(b Brief, given, agent map[string][]byte) []kube.Obj
 	if b.API && !d.shared {
 		out = append(out, d.load()...)
 	}
-	return append(out, elsewhere(pod.Coordinator(d.meta(name), b.Image, name, port), b))
+	return append(out, elsewhere(pod.Coordinator(d.meta(name), b.Image, name, holdPort), b))
 }
 
 // load returns the service account of roles that use the cluster's API, and its rights. The study's namespace owns the

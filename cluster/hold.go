@@ -54,11 +54,17 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 			s.Say("waiting for study %s, which measures on the same nodes", other)
 			told = other
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx); ctx.Err() != nil {
 			return context.Cause(ctx)
-		case <-time.After(takeEvery + mathrand.N(takeEvery)): //nolint:gosec // no secret: two that gave up at once must not meet again
 		}
+	}
+}
+
+// pause waits for takeEvery or longer: two that gave up at once must not meet again.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(takeEvery + mathrand.N(takeEvery)): //nolint:gosec // no secret
 	}
 }
 
@@ -103,11 +109,24 @@ func (s *Site) holder(ctx context.Context, d *deployment) (string, error) {
 		if !d.shared {
 			in = m.Name
 		}
-		if s.unused(ctx, id, in, m.CreationTimestamp.Time) != nil {
+		if s.unused(ctx, id, in, m.CreationTimestamp.Time) != nil && !s.resting(ctx, id, in) {
 			return id, nil
 		}
 	}
 	return "", nil
+}
+
+// resting reports whether a study's coordinator has given up its nodes: it said so to the kubelet's probe, long after it began. A
+// coordinator that starts is not ready either. On a node that is lost, the container stays ready.
+func (s *Site) resting(ctx context.Context, id, namespace string) bool {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
+	if s.api.Get(ctx, p) != nil || len(p.Status.ContainerStatuses) == 0 {
+		return false
+	}
+	c := &p.Status.ContainerStatuses[0]
+	return c.State.Running != nil && !c.Ready && slices.ContainsFunc(p.Status.Conditions, func(is corev1.PodCondition) bool {
+		return is.Type == corev1.PodReady && is.Status == corev1.ConditionFalse && is.LastTransitionTime.Sub(c.State.Running.StartedAt.Time) >= lonely
+	})
 }
 
 // claim makes what claims the deployment's nodes. A namespace of its own meets a level of the Pod Security Standards.

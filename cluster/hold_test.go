@@ -25,6 +25,7 @@ type studies struct {
 	mu     sync.Mutex
 	all    map[string]corev1.Namespace
 	listed int
+	rests  bool             // their coordinators have given up their nodes
 	change func(s *studies) // after a list or a creation; s.mu is held
 }
 
@@ -42,7 +43,16 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api, v1, namespaces, NAME, pods, NAME
 	switch {
 	case len(parts) == 6: // the coordinator of any study runs
-		_ = json.NewEncoder(w).Encode(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: parts[5]}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+		begun, ready := time.Now().Add(-time.Hour), corev1.ConditionTrue
+		since := begun
+		if s.rests {
+			ready, since = corev1.ConditionFalse, time.Now()
+		}
+		_ = json.NewEncoder(w).Encode(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: parts[5]}, Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}},
+			ContainerStatuses: []corev1.ContainerStatus{{Ready: !s.rests, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(begun)}}}},
+		}})
 	case r.Method == http.MethodPost:
 		var n corev1.Namespace
 		_ = json.NewDecoder(r.Body).Decode(&n) // what is lost shows in the test
@@ -86,11 +96,12 @@ func TestTake(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, nodes string // of a study that runs already; "": there is none
 		change        func(s *studies)
-		wait          bool
+		wait, rests   bool
 		want          string // the error; "": it begins
 	}{
 		"alone":              {},
 		"same node":          {before: "told", nodes: "node3,node2", want: "study told measures on the same nodes"},
+		"it rests":           {before: "told", nodes: "node1", rests: true},
 		"other nodes":        {before: "told", nodes: "node3"},
 		"a name like a node": {before: "told", nodes: "node22"},
 		"both at once": {want: "study tnew measures on the same nodes", change: func(s *studies) {
@@ -100,7 +111,7 @@ func TestTake(t *testing.T) {
 		}},
 		"wait": {before: "told", nodes: "node1", wait: true, change: func(s *studies) { delete(s.all, namespace("told")) }},
 	} {
-		api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+		api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}, rests: c.rests}
 		if c.change != nil {
 			api.change = c.change
 		}
@@ -131,6 +142,22 @@ func TestTake(t *testing.T) {
 		if (said > 0) != c.wait {
 			t.Errorf("%s: said %d times that it waits", name, said)
 		}
+	}
+}
+
+// TestReturnKeepsOff: who returns to a study whose nodes another study has is told so, and nothing is removed.
+func TestReturnKeepsOff(t *testing.T) {
+	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+	api.begin("told", "node1")
+	api.begin("tmine", "node1,node2")
+	s := api.site(t)
+	c, err := s.reconnect(t.Context(), []byte(`{"id": "tmine", "namespace": "tare-tmine", "made": ["tare-tmine"], "nodes": ["node1", "node2"]}`))
+	var held *claim.HeldError
+	if c != nil || !errors.As(err, &held) || !strings.Contains(err.Error(), "keeps its results") || !strings.Contains(err.Error(), "study told") {
+		t.Errorf("%v", err)
+	}
+	if len(api.all) != 2 {
+		t.Errorf("%d studies are left", len(api.all))
 	}
 }
 

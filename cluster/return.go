@@ -54,7 +54,7 @@ func (s *session) again(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lonely)
 	defer cancel()
 	for {
-		err := s.site.dial(ctx, s.connection)
+		err := s.site.rejoin(ctx, s.connection)
 		if err == nil {
 			var open site.Session
 			if open, err = s.connection.coordinator.Open(ctx, s.request); err == nil {
@@ -131,6 +131,7 @@ type ticket struct {
 	Made      []string         `json:"made,omitempty"`
 	User      control.Identity `json:"user"`
 	Flags     string           `json:"flags"` // that the user gave
+	Nodes     []string         `json:"nodes"` // that it measures on
 }
 
 // Ticket implements site.Returning.
@@ -139,11 +140,37 @@ func (s *session) Ticket() []byte {
 		return nil
 	}
 	d := &s.connection.made
-	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user, s.site.About().Flag})
+	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user, s.site.About().Flag, d.nodes})
 	if err != nil {
 		return nil // it has only strings and bytes
 	}
 	return text
+}
+
+// rejoin connects to a coordinator that runs. It may have given up its nodes, and holds them again as soon as a user is there. So
+// rejoin looks twice whether another study has them: before that, and once the other studies can see it.
+func (s *Site) rejoin(ctx context.Context, c *connection) error {
+	free := func() error {
+		other, err := s.holder(ctx, &c.made)
+		if other != "" {
+			err = &heldError{study: other, in: s.in()}
+		}
+		return err
+	}
+	if err := free(); err != nil {
+		return err
+	}
+	if err := s.dial(ctx, c); err != nil {
+		return err
+	}
+	_, err := c.made.ready(ctx, c.made.namespace, coordinatorName(c.made.id), "the coordinator")
+	if err == nil {
+		err = free()
+	}
+	if err != nil {
+		_ = c.coordinator.Close() // it goes on
+	}
+	return err
 }
 
 // returnWithin bounds a try to return to a coordinator.
@@ -158,8 +185,8 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, returnWithin)
 	defer cancel()
-	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made}}
-	err := s.dial(ctx, c)
+	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made, nodes: t.Nodes}}
+	err := s.rejoin(ctx, c)
 	if now := s.About().Flag; err == nil && now != t.Flags {
 		_ = c.coordinator.Close() // it goes on
 		return nil, &site.UnableError{Err: fmt.Errorf("the study still runs in namespace %s, with other flags than %s; repeat the command with `%s` to return to it, or end it with `%s`", t.Namespace, now, t.Flags, c.made.clean())}
@@ -169,7 +196,11 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 		s.Say("returning to the study in namespace %s", t.Namespace)
 		return c, nil
 	}
-	if used := s.unused(ctx, t.ID, t.Namespace, time.Time{}); used != nil {
+	used := s.unused(ctx, t.ID, t.Namespace, time.Time{})
+	if other := (*heldError)(nil); used != nil && errors.As(err, &other) {
+		return nil, fmt.Errorf("the study in namespace %s keeps its results for you, and has given up its nodes: %w", t.Namespace, other)
+	}
+	if used != nil {
 		return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
 	}
 	return nil, c.made.remove(ctx)

@@ -156,7 +156,7 @@ func Coordinator(meta metav1.ObjectMeta, image, secret string, port int32) *core
 	p.Spec.AutomountServiceAccountToken = nil
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "coordinator"}
-	c.ReadinessProbe = listens(port)
+	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(port)}}}
 	return p
 }
 
