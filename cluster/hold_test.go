@@ -17,6 +17,7 @@ import (
 
 	"tare/cluster/kube"
 	"tare/cluster/pod"
+	"tare/site"
 	"tare/site/claim"
 )
 
@@ -145,16 +146,24 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestReturnKeepsOff: who returns to a study whose nodes another study has is told so, and nothing is removed.
+// TestReturnKeepsOff: who returns to a study whose nodes another study has, or with other flags, is told so, and nothing is removed.
 func TestReturnKeepsOff(t *testing.T) {
 	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
 	api.begin("told", "node1")
 	api.begin("tmine", "node1,node2")
 	s := api.site(t)
-	c, err := s.reconnect(t.Context(), []byte(`{"id": "tmine", "namespace": "tare-tmine", "made": ["tare-tmine"], "nodes": ["node1", "node2"]}`))
+	s.Image = "tare:1"
+	const ticket = `{"id": "tmine", "namespace": "tare-tmine", "made": ["tare-tmine"], "nodes": ["node1", "node2"], "flags": "--on k8s --tare-image tare:1"}`
+	c, err := s.reconnect(t.Context(), []byte(ticket))
 	var held *claim.HeldError
 	if c != nil || !errors.As(err, &held) || !strings.Contains(err.Error(), "keeps its results") || !strings.Contains(err.Error(), "study told") {
 		t.Errorf("%v", err)
+	}
+	s.Observe = true
+	_, err = s.reconnect(t.Context(), []byte(ticket))
+	var flags *site.FlagsError
+	if !errors.As(err, &flags) || !strings.Contains(err.Error(), "repeat the command with `--on k8s --tare-image tare:1`") || !strings.Contains(err.Error(), "tare clean --on k8s --study tmine") {
+		t.Errorf("with other flags: %v", err)
 	}
 	if len(api.all) != 2 {
 		t.Errorf("%d studies are left", len(api.all))

@@ -186,22 +186,24 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 	ctx, cancel := context.WithTimeout(ctx, returnWithin)
 	defer cancel()
 	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made, nodes: t.Nodes}}
-	err := s.rejoin(ctx, c)
-	if now := s.About().Flag; err == nil && now != t.Flags {
-		_ = c.coordinator.Close() // it goes on
-		return nil, &site.UnableError{Err: fmt.Errorf("the study still runs in namespace %s, with other flags than %s; repeat the command with `%s` to return to it, or end it with `%s`", t.Namespace, now, t.Flags, c.made.clean())}
+	used := s.unused(ctx, t.ID, t.Namespace, time.Time{})
+	if used == nil {
+		return nil, c.made.remove(ctx)
 	}
+	if now := s.About().Flag; now != t.Flags {
+		return nil, &site.FlagsError{Err: fmt.Errorf("the study still runs in namespace %s, with other flags than %s; repeat the command with `%s` to return to it, or end it with `%s`", t.Namespace, now, t.Flags, c.made.clean())}
+	}
+	err := s.rejoin(ctx, c)
 	if err == nil {
 		s.left(&c.made)
 		s.Say("returning to the study in namespace %s", t.Namespace)
 		return c, nil
 	}
-	used := s.unused(ctx, t.ID, t.Namespace, time.Time{})
-	if other := (*heldError)(nil); used != nil && errors.As(err, &other) {
+	if other := (*heldError)(nil); errors.As(err, &other) {
 		return nil, fmt.Errorf("the study in namespace %s keeps its results for you, and has given up its nodes: %w", t.Namespace, other)
 	}
-	if used != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
+	if used = s.unused(ctx, t.ID, t.Namespace, time.Time{}); used == nil { // it has ended meanwhile
+		return nil, c.made.remove(ctx)
 	}
-	return nil, c.made.remove(ctx)
+	return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
 }

@@ -113,6 +113,13 @@ var ErrLeft = errors.New("whoever asked is gone")
 // trials are kept.
 var ErrInterrupted = errors.New("interrupted")
 
+// FlagsError says that a command's flags do not fit the session that it would return to, and what to write. The session
+// continues as it is.
+type FlagsError struct{ Err error }
+
+func (e *FlagsError) Error() string { return e.Err.Error() }
+func (e *FlagsError) Unwrap() error { return e.Err }
+
 // UnableError says that the site cannot do what a command asked, in words that a user can act
 // on. The site has started nothing.
 type UnableError struct{ Err error }

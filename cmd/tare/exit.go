@@ -49,12 +49,13 @@ func exitCode(err error, stderr io.Writer) int {
 		bad    study.Errors
 		held   *claim.HeldError
 		unable *site.UnableError
+		flags  *site.FlagsError
 		prefix = "tare: "
 	)
 	switch {
 	case errors.As(err, &c):
 		code = c.code
-	case errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference):
+	case errors.As(err, &flags) || errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference):
 		code = exitUsage
 	case errors.As(err, &held):
 		code = exitHeld

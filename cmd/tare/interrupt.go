@@ -11,13 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interruptible ends the context at the first SIGINT or SIGTERM, or when nobody reads the output any more, as in
+// interruptible ends the context at the first SIGINT, SIGTERM or SIGHUP (if nohup does not ignore that one), or when nobody reads the output any more, as in
 // `tare run | head`. A later signal ends the process, whatever it is doing. Signals within a moment count once: timeout(1)
 // sends one to its child and one to its process group.
 func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(sigs, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	signal.Ignore(syscall.SIGPIPE) // the signal would end the process before it has cleaned up
 	unread := closedPipe(done)

@@ -64,6 +64,9 @@ func (a *app) runVerb() *cobra.Command {
 }
 
 func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
+	if f.detach && f.on != onCluster {
+		return coded(exitUsage, "--detach needs --on k8s; other sites run trials only while tare runs")
+	}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	asked, err := f.figures.server(ctx, f.detach)
@@ -88,7 +91,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if done, err := nothingLeft(dir, st); err != nil {
 		return err
 	} else if done {
-		return a.reportAgain(ctx, dir, f.json)
+		return a.reportAgain(ctx, dir, where.About(), f.json)
 	}
 	t := a.newTries(ctx, f.json)
 	card, err := readTicket(dir)
@@ -130,8 +133,6 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 			end = r.Leave
 			return a.detach(r, where.About(), db)
 		}
-	} else if f.detach {
-		return coded(exitUsage, "--detach needs --on k8s; this site runs trials only while tare runs")
 	}
 	if asked != nil {
 		s = &prometheus.Session{Session: s, Server: asked}

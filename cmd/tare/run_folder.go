@@ -131,12 +131,15 @@ func nothingLeft(dir string, st *study.Study) (bool, error) {
 }
 
 // reportAgain prints the report of a finished study and writes the report's files.
-func (a *app) reportAgain(ctx context.Context, dir string, asJSON bool) error {
+func (a *app) reportAgain(ctx context.Context, dir string, at site.About, asJSON bool) error {
 	db, err := store.Open(dir)
 	if err != nil {
 		return err
 	}
 	a.sayFinished(dir)
+	if meta, err := db.Meta(); err == nil && meta.Flags != "" && meta.Flags != at.Flag {
+		a.say("its trials were made with `%s`; the other flags of this command change nothing", meta.Flags)
+	}
 	return errors.Join(a.finishReport(ctx, db, asJSON), db.Close())
 }
 
