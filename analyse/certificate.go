@@ -20,8 +20,9 @@ type Certificate struct {
 	Treatment string   `json:"treatment"` // Treatment.Key
 	Blocks    int      `json:"blocks"`    // that have both
 	Same      []string `json:"same,omitempty"`
-	Differ    []string `json:"differ,omitempty"` // "CPU limit 0.5 cores, none natively"
-	Unread    []string `json:"unread,omitempty"` // what a node's observer would have read of both sides
+	Differ    []string `json:"differ,omitempty"`  // "CPU limit 0.5 cores, none natively"
+	Program   string   `json:"program,omitempty"` // the runtime that both sides ran with the same settings, though their sandboxes have different names
+	Unread    []string `json:"unread,omitempty"`  // what a node's observer would have read of both sides
 }
 
 // term is a fact that both sides of a comparison should share.
@@ -102,6 +103,10 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 			x.compare(b, t, seen, differ)
 		}
 	}
+	was, _ := baseCell.Get(study.FactorSandbox)
+	if is, _ := cell.Get(study.FactorSandbox); is != was {
+		c.Program = sameProgram(base, own)
+	}
 	for _, x := range terms() {
 		was, _ := baseCell.Get(x.factor)
 		is, _ := cell.Get(x.factor)
@@ -117,6 +122,34 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 			c.Same = append(c.Same, x.name)
 		}
 	}
+}
+
+// sameProgram is the runtime that both sides ran in each role of each block that has both; "" if they differ, or it is not
+// known of all.
+func sameProgram(base, own map[int]*record.Trial) (out string) {
+	for block, t := range own {
+		b := base[block]
+		if b == nil {
+			continue
+		}
+		known := false
+		for name := range t.Facts {
+			role, is := strings.CutSuffix(name, "."+record.FactNode) // each pod has it
+			if !is {
+				continue
+			}
+			program := t.Facts[role+"."+record.FactProgram]
+			if program == "" || program != b.Facts[role+"."+record.FactProgram] {
+				return ""
+			}
+			known = true
+			out, _, _ = strings.Cut(program, " ")
+		}
+		if !known {
+			return ""
+		}
+	}
+	return out
 }
 
 // compare notes that both trials have the fact, and the first difference.

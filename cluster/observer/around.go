@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type Around struct {
 	Root    string `json:"root,omitempty"`    // file system of the container's root, and the snapshotter that made it
 	Network string `json:"network,omitempty"` // interfaces of the pod, without a runtime's own, or HostNetwork
 	Device  string `json:"device,omitempty"`  // kind of the first of them: veth, macvlan, or a driver's name
+	Runtime string `json:"runtime,omitempty"` // program that containerd's shim for OCI runtimes calls, and the shim's options
 	Sizing  string `json:"sizing,omitempty"`  // of a pod of Kata's: which of its runtimes made it (sizing.Flavour)
 }
 
@@ -52,6 +54,7 @@ func around(container *cgroup.Group) Around {
 	// A runtime may hide the container's root from the processes that run it, but whoever mounted
 	// it still sees it: their parent, containerd's shim.
 	id := regexp.MustCompile(`[0-9a-f]{64}`).FindString(container.Rel() + " " + p.text("cmdline"))
+	a.Runtime = calledBy(append(slices.Clone(all), outside))
 	a.Sizing = madeBy(append(slices.Clone(all), outside), id)
 	for _, from := range []process{outside, "/proc/1"} {
 		if a.Root == "" && id != "" {
@@ -73,6 +76,27 @@ func around(container *cgroup.Group) Around {
 		}
 	}
 	return a
+}
+
+// ociShim is containerd's program that calls runc, or another OCI runtime.
+const ociShim = "containerd-shim-runc-v2"
+
+// calledBy tells which runtime the shim near a container calls: its working directory is the bundle of the pod, where it
+// keeps its options (containerd's cmd/containerd-shim-runc-v2/runc/container.go). "" if it is another's, or nobody tells.
+func calledBy(near []process) string {
+	for _, p := range near {
+		if p.program() != ociShim {
+			continue
+		}
+		options := strings.TrimSpace(p.text("cwd/options.json"))
+		program, err := os.ReadFile(filepath.Join(string(p), "cwd/runtime"))
+		const most = 1000 // bytes
+		if err != nil || options == "" || len(options)+len(program) > most {
+			return ""
+		}
+		return cmp.Or(strings.TrimSpace(string(program)), "runc") + " " + options
+	}
+	return ""
 }
 
 // kataShim is the program of both of Kata's runtimes.

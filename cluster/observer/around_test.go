@@ -57,6 +57,47 @@ func TestMadeBy(t *testing.T) {
 	}
 }
 
+// TestCalledBy: the bundle in which containerd's shim works names the runtime that it calls.
+func TestCalledBy(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Skip(err)
+	}
+	for what, c := range map[string]struct {
+		shim  string
+		files map[string]string
+		want  string
+	}{
+		"named":            {ociShim, map[string]string{"runtime": "/usr/sbin/runc", "options.json": `{"binary_name":"/usr/sbin/runc"}`}, `/usr/sbin/runc {"binary_name":"/usr/sbin/runc"}`},
+		"the shim's own":   {ociShim, map[string]string{"runtime": "", "options.json": "{}\n"}, "runc {}"},
+		"no options":       {ociShim, map[string]string{"runtime": "/usr/sbin/runc"}, ""},
+		"no bundle":        {ociShim, nil, ""},
+		"another's shim":   {"containerd-shim-runsc-v1", map[string]string{"runtime": "runsc", "options.json": "{}"}, ""},
+		"too many options": {ociShim, map[string]string{"runtime": "runc", "options.json": strings.Repeat("x", 1000)}, ""},
+	} {
+		dir, bundle := t.TempDir(), t.TempDir()
+		at := filepath.Join(dir, c.shim)
+		err := os.WriteFile(at, self, 0o700)
+		for name, text := range c.files {
+			err = errors.Join(err, os.WriteFile(filepath.Join(bundle, name), []byte(text), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), at)
+		cmd.Dir, cmd.Env = bundle, append(os.Environ(), asShim+"=1")
+		in, err := cmd.StdinPipe()
+		if err := errors.Join(err, cmd.Start()); err != nil {
+			t.Skipf("cannot start a copy of this test: %v", err)
+		}
+		if got := calledBy([]process{"", process(fmt.Sprintf("/proc/%d", cmd.Process.Pid))}); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
+}
+
 // asShim has this test's program wait, as a shim does.
 const asShim = "TARE_TEST_AS_SHIM"
 

@@ -37,6 +37,7 @@ func (i *instance) Facts() map[string]string {
 		f[record.FactCPULimit], f[record.FactMemoryLimit] = observer.Limit(found.CPU), observer.Limit(float64(found.Memory))
 		f[record.FactKernel], f[record.FactRoot] = found.Kernel, found.Root
 		f[record.FactNetwork], f[record.FactDevice] = found.Network, found.Device
+		f[record.FactProgram] = found.Runtime
 		f[record.FactSizing] = found.Sizing // "": the name of the handler tells, or nothing
 	}
 	for name, defined := range map[string]bool{

@@ -26,10 +26,10 @@ func TestFacts(t *testing.T) {
 	i.pod.Spec.Priority = &none
 	i.pod.Status.QOSClass = corev1.PodQOSGuaranteed
 	i.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{ImageID: "registry/tare@sha256:2"}}
-	i.found = observer.Found{Cgroup: "pod", CPU: 0.5, Around: observer.Around{Kernel: "6.2", Root: "overlay, snapshotter overlayfs", Network: "eth0"}}
+	i.found = observer.Found{Cgroup: "pod", CPU: 0.5, Around: observer.Around{Kernel: "6.2", Root: "overlay, snapshotter overlayfs", Network: "eth0", Runtime: "/usr/sbin/runc"}}
 	for name, want := range map[string]string{
 		record.FactImageDigest: "sha256:2", record.FactQOS: "Guaranteed", record.FactPriority: "0", record.FactKernel: "6.2",
-		record.FactRoot: "overlay, snapshotter overlayfs", record.FactNetwork: "eth0", record.FactCPULimit: "0.5", record.FactMemoryLimit: "none",
+		record.FactProgram: "/usr/sbin/runc", record.FactRoot: "overlay, snapshotter overlayfs", record.FactNetwork: "eth0", record.FactCPULimit: "0.5", record.FactMemoryLimit: "none",
 	} {
 		if got := i.Facts()[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -11,7 +11,7 @@ import (
 // was in force: first what differed, then what all shared, then what was not read.
 func Fair(r *analyse.Result) *Section {
 	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
-	var differ, same, unread groups
+	var differ, same, unread, alike groups
 	silent := 0
 	fixed := fixedLevels(r)
 	for i := range r.Compared {
@@ -31,6 +31,9 @@ func Fair(r *analyse.Result) *Section {
 		if len(x.Differ) == 0 {
 			same.add(words.List(x.Same), where)
 		}
+		if x.Program != "" {
+			alike.add(x.Program, where)
+		}
 		if len(x.Unread) > 0 {
 			unread.add(words.List(x.Unread), where)
 		}
@@ -40,6 +43,9 @@ func Fair(r *analyse.Result) *Section {
 	}
 	for _, x := range same.names {
 		s.Item("", "In "+words.Count(len(same.members[x]), "comparison")+" both sides had the same "+x+".")
+	}
+	for _, x := range alike.names {
+		s.Item("", "In "+words.Count(len(alike.members[x]), "comparison")+" both sides ran the same runtime, "+x+", with the same settings: what their ratios show is not the cost of another runtime ("+strings.Join(alike.members[x], ", ")+").")
 	}
 	if !r.OnCluster {
 		return s
