@@ -155,6 +155,18 @@ sentinel: off
 		t.Fatal(err)
 	}
 	_ = killed.Wait()
+	card, err := readTicket(filepath.Join(dir, "killed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ ID string }
+	if err := json.Unmarshal(card, &made); err != nil || made.ID == "" {
+		t.Fatalf("%v: %s", err, card)
+	}
+	// Its coordinator keeps the trial for its user, so only the study's name removes it.
+	if out, err := l.tare(ctx, "clean", "--study", made.ID).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	l.cleaned(ctx, t)
 }
 
