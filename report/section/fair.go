@@ -18,7 +18,7 @@ func Fair(r *analyse.Result) *Section {
 		c := &r.Compared[i]
 		x := r.Certificate(c)
 		switch {
-		case !c.First || c.Baseline:
+		case !c.First || c.Baseline || c.Level.N == 0 || c.Base.N == 0:
 			continue
 		case x == nil:
 			silent++
@@ -45,7 +45,7 @@ func Fair(r *analyse.Result) *Section {
 		s.Item("", "In "+words.Count(len(same.members[x]), "comparison")+" both sides had the same "+x+".")
 	}
 	for _, x := range alike.names {
-		s.Item("", "In "+words.Count(len(alike.members[x]), "comparison")+" both sides ran the same runtime, "+x+", with the same settings: what their ratios show is not the cost of another runtime ("+strings.Join(alike.members[x], ", ")+").")
+		s.Item("", "In "+words.Count(len(alike.members[x]), "comparison")+" both sides ran the same runtime, "+x+", with the same settings, so their ratios do not show the cost of another runtime ("+strings.Join(alike.members[x], ", ")+").")
 	}
 	if !r.OnCluster {
 		return s
@@ -58,7 +58,7 @@ func Fair(r *analyse.Result) *Section {
 		s.Item("", text)
 	}
 	if silent > 0 {
-		s.Item("", "In "+words.Count(silent, "comparison")+", nothing was read of what was in force, because no pod of the trials tells it.")
+		s.Item("", "In "+words.Count(silent, "comparison")+", the trials do not show what was in force on either side.")
 	}
 	return s
 }
