@@ -28,6 +28,9 @@ func TestBadFlag(t *testing.T) {
 		{[]string{"run", "x.yaml", "--at-once", "two or three"}, "--at-once 'two or three': write a whole number; see"},
 		{[]string{"clean", "--json=perhaps"}, "--json perhaps: write true or false; see"},
 		{[]string{"run", "x.yaml", "--app", "redis"}, "--app redis: redis must be formatted as key=value; see"},
+		{[]string{"clean", "--on", "k8s", "-n", "Bad_NS"}, "--namespace Bad_NS: a namespace cannot have this name; write up to 63"},
+		{[]string{"size", "--measure", "--in", "vm", "--sizes", "0"}, "--sizes 0 is out of range; write a value from 192"},
+		{[]string{"size", "--measure", "--in", "runcc"}, `--in runcc: no sandbox has this name; did you mean "runc"?`},
 		{[]string{"run", "x.yaml", "--no-such"}, "unknown flag: --no-such; see"},
 	} {
 		var out, errs bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"tare/param"
 	"tare/plan"
 	"tare/record"
+	"tare/report/words"
 	"tare/run"
 	"tare/site"
 	"tare/sizing"
@@ -135,9 +136,16 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 		return err
 	}
 	slices.Sort(f.sizes)
+	f.sizes = slices.Compact(f.sizes)
+	for _, name := range f.in {
+		if _, known := cat.Sandboxes[name]; !known {
+			return coded(exitUsage, "--in %s: no sandbox has this name; %s", words.Shell(name), param.Suggest(name, slices.Sorted(maps.Keys(cat.Sandboxes))))
+		}
+	}
 	st, err := parsed(f.study(cat), cat)
-	if err != nil {
-		return err
+	if err != nil { // about a size, which the study has under a factor's name
+		flag := strings.NewReplacer(overhead.FactorMemory+" = ", "--sizes ", study.FactorMemoryLimit+" = ", "--sizes ")
+		return coded(exitUsage, "%s", flag.Replace(err.Error()))
 	}
 	t := a.newTries(ctx, asJSON)
 	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin})
