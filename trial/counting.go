@@ -18,20 +18,26 @@ import (
 // A counting trial is like any other, but for one more collector: the one that
 // counts system calls, and slows them. docs/design/0011-structural-cost.md.
 
-// uncounted says why this host counts no calls, as a skip of all counting trials.
-func (m *Maker) uncounted() []record.Skip {
-	if !slices.ContainsFunc(m.Study.Strata, func(s study.Stratum) bool { return s.Counting != nil }) {
+// Uncounted is the skip of all counting trials of a study where no host counts calls; nil if there are none.
+func Uncounted(st *study.Study) []record.Skip {
+	if !slices.ContainsFunc(st.Strata, func(s study.Stratum) bool { return s.Counting != nil }) {
 		return nil
 	}
-	why := "system calls are not counted here; to count them, run the study on the machine itself (without --on, or with --host), or leave them out with calls: off"
-	if m.Counting != nil {
-		err := m.Counting.Check()
-		if err == nil {
-			return nil
-		}
-		why = err.Error()
+	return []record.Skip{{Cell: study.CountingAll(), Reason: "system calls are not counted here; to count them, run the study on the machine itself (without --on, or with --host), or leave them out with calls: off"}}
+}
+
+// uncounted says why this host counts no calls.
+func (m *Maker) uncounted() []record.Skip {
+	out := Uncounted(m.Study)
+	if m.Counting == nil || out == nil {
+		return out
 	}
-	return []record.Skip{{Cell: study.CountingAll(), Reason: why}}
+	err := m.Counting.Check()
+	if err == nil {
+		return nil
+	}
+	out[0].Reason = err.Error()
+	return out
 }
 
 // paramsOf are a cell's parameters: those of its counting trial may be the workload's own.

@@ -14,6 +14,7 @@ import (
 	"tare/sandbox"
 	"tare/site"
 	"tare/study"
+	"tare/trial"
 )
 
 // checkCluster refuses flags of a plan that do not go with a cluster.
@@ -59,7 +60,7 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 	a.sayDropped(st)
 	r := site.Request{Study: st, Catalogue: cat, Wait: f.wait}
 	if !f.manifests && f.dryRun == "" {
-		var known site.Preview
+		known := site.Preview{Skips: trial.Uncounted(st)}
 		if !f.dry {
 			if known, err = a.preview(ctx, f.on, "", f.cluster, r, f.json); err != nil {
 				return err
