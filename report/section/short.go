@@ -91,10 +91,43 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 	return out
 }
 
-// Costs is the table of costs: a row for each workload, a column for each level of the
-// compared factor. Of several combinations of other factors it has the range.
+// mostCosts is how many rows the table of costs may have for combinations of other factors to have their own.
+const mostCosts = 12
+
+// costNames returns what names the row of a comparison: its workload or, of a workload with several combinations of other factors,
+// the combination, if all of these have room. A command is its own name.
+func costNames(r *analyse.Result) func(*analyse.Comparison) string {
+	whole := func(c *analyse.Comparison) string { return words.Subject(c) + " " + c.Response.Name }
+	fixed, rows, variants := fixedLevels(r), 0, make(map[string][]string)
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if _, command := c.Shared.Get("command"); command {
+			return whole
+		}
+		if c.First && !slices.Contains(variants[c.Workload], c.Stratum) {
+			variants[c.Workload] = append(variants[c.Workload], c.Stratum)
+			rows++
+		}
+	}
+	if rows > mostCosts {
+		return whole
+	}
+	return func(c *analyse.Comparison) string {
+		if len(variants[c.Workload]) < 2 {
+			return whole(c)
+		}
+		return words.Stratum(r, c.Workload, c.Shared, fixed) + " " + c.Response.Name
+	}
+}
+
+// Costs is the table of costs: a row for each workload and each combination of other factors, a column for each level of the
+// compared factor. Where the combinations are too many, a row has the range of a workload's.
 func Costs(r *analyse.Result) *Section {
 	s := &Section{ID: "costs"}
+	name, first := costNames(r), make(map[string]bool)
+	for i := range r.Compared {
+		first[r.Compared[i].Workload] = first[r.Compared[i].Workload] || r.Compared[i].First
+	}
 	var levels []record.Level
 	by := make(map[string]record.Level)
 	for _, t := range r.Treatments {
@@ -111,7 +144,7 @@ func Costs(r *analyse.Result) *Section {
 	var order []string
 	for i := range r.Compared {
 		if c := &r.Compared[i]; c.Baseline && c.Level.N > 0 {
-			k := words.Subject(c) + " " + c.Response.Name
+			k := name(c)
 			if v := words.Value(c.Level.Typical, c.Response.Shown()); base[k] == "" {
 				base[k] = v
 			} else {
@@ -120,20 +153,22 @@ func Costs(r *analyse.Result) *Section {
 		}
 	}
 	for _, l := range levels {
-		var list []*analyse.Comparison
+		var list []string
+		of := make(map[string][]*analyse.Comparison)
 		for i := range r.Compared {
 			c := &r.Compared[i]
-			if !c.Baseline && by[c.Treatment] == l {
-				list = append(list, c)
+			if !c.Baseline && by[c.Treatment] == l && (c.First || !first[c.Workload]) {
+				k := name(c)
+				list = ordered.Add(list, k)
+				of[k] = append(of[k], c)
 			}
 		}
-		for _, g := range words.Groups(list) {
-			k := words.Subject(g.All[0]) + " " + g.All[0].Response.Name
+		for _, k := range list {
 			if rows[k] == nil {
 				rows[k] = make(map[record.Level]*words.Group)
 				order = append(order, k)
 			}
-			rows[k][l] = g
+			rows[k][l] = words.Groups(of[k])[0] // of one response
 		}
 	}
 	if len(order) == 0 {

@@ -82,6 +82,24 @@ func TestShortFitsAScreen(t *testing.T) {
 	}
 }
 
+// TestShortHasVariants: the variants of workloads have rows of their own if all of them have room, else a workload has the
+// range of them.
+func TestShortHasVariants(t *testing.T) {
+	for _, c := range []struct {
+		variants int
+		has, not string
+	}{{6, "workload-1 size=5 ", "workload-1 lat"}, {7, "workload-1 lat", "size=5 "}} {
+		var b bytes.Buffer
+		if err := WriteShort(&b, manyOf(2, 2, c.variants), testHosts(), Options{Width: 80, Dir: "results/first"}); err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(b.String(), "'s cost")
+		if !strings.Contains(table, "\n"+c.has) || strings.Contains(table, c.not) {
+			t.Errorf("%d variants:\n%s", c.variants, table)
+		}
+	}
+}
+
 // TestShortSaysOneDirection: a third of a throughput and three times a latency are the same
 // cost, and what is surely small is not what is too noisy to say: another word, sign and colour.
 func TestShortSaysOneDirection(t *testing.T) {
