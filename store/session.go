@@ -264,9 +264,10 @@ func (s *Store) Meta() (Meta, error) {
 	if err != nil {
 		return m, err
 	}
-	if len(all) > 0 {
-		m.Nodes, m.Host, m.TareVersion, m.Started = all[0].Nodes, all[0].Host, all[0].TareVersion, all[0].Started
+	if len(all) == 0 { // Create writes the first one
+		return m, fmt.Errorf("%s is damaged: it has no session; restore the results from a copy or a bundle", dbName)
 	}
+	m.Nodes, m.Host, m.TareVersion, m.Started = all[0].Nodes, all[0].Host, all[0].TareVersion, all[0].Started
 	return m, nil
 }
 
