@@ -16,8 +16,9 @@ const (
 	throttledTime    = record.CgroupThrottledTime + record.RateSuffix    // seconds a second, summed over processors
 )
 
-// Quota is how much of its CPU quota one endpoint used in one treatment of a stratum: means over
-// the good trials that count, so that the roles add up.
+// Quota is how much of its CPU quota one endpoint used in one treatment of a stratum, over the good
+// trials that count. Cores is a geometric mean, as Cost.Cores is, so that both tables show the same
+// figure, and the roles add up to it. The others are arithmetic means.
 type Quota struct {
 	record.CellKey
 	Endpoint string `json:"end"` // role of the workload
@@ -57,6 +58,8 @@ func Quotas(r *Reader, strata []Stratum) []Quota {
 type endpointSum struct {
 	trials                          int
 	quota, cores, periods, hits, at float64
+	trial                           float64   // cores of the trial that is being read
+	each                            []float64 // cores of each trial
 	roles                           map[string]float64
 }
 
@@ -91,11 +94,16 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 			case k.name == throttledTime:
 				e.at += f.cores
 			case k.group != r.roles:
-				e.cores += f.cores
+				e.trial += f.cores
 				if r.roles {
 					e.roles[k.role] += f.cores
 				}
 			}
+		}
+		for _, e := range limited {
+			e.cores += e.trial
+			e.each = append(e.each, e.trial)
+			e.trial = 0
 		}
 	}
 	var out []Quota
@@ -103,14 +111,14 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 		e := endpoints[endpoint]
 		n := float64(e.trials)
 		q := Quota{CellKey: record.CellKey{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline},
-			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Cores: e.cores / n, Source: r.source(), Time: e.at / n}
+			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Cores: typical(e.each), Source: r.source(), Time: e.at / n}
 		q.Unread = e.periods == 0 && e.at == 0
 		if e.periods > 0 {
 			q.Throttled = min(1, e.hits/e.periods)
 		}
 		for role, cores := range e.roles {
 			if e.cores > 0 && cores > 0 {
-				q.Roles = append(q.Roles, Role{Role: role, Part: cores / e.cores, Cores: cores / n})
+				q.Roles = append(q.Roles, Role{Role: role, Part: cores / e.cores, Cores: cores / e.cores * q.Cores})
 			}
 		}
 		slices.SortFunc(q.Roles, func(x, y Role) int { return cmp.Or(cmp.Compare(y.Part, x.Part), cmp.Compare(x.Role, y.Role)) })

@@ -13,7 +13,7 @@ import (
 )
 
 // QuotasAbout explains the table.
-const QuotasAbout = "Means over the good trials, in the measured time. CPU: everything that the sandbox runs on the host for this side, without tare's agent, and its part of the quota. " +
+const QuotasAbout = "Averages over the good trials, in the measured time. CPU: everything that the sandbox runs on the host for this side, without tare's agent, and its part of the quota. " +
 	"Throttled: the share of the quota's periods in which it was used up. Held back: the time lost to this, summed over processors."
 
 // CountedEndpoints names the roles of the workloads whose CPU is counted.
