@@ -155,6 +155,7 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 		if p.Name == FactorSandbox && d.cat.Lacks != nil {
 			what, instead := d.cat.Lacks(t)
 			d.bad(n, instead, "%s", what)
+			d.relaxed = true // without that level, entries that are meant for it are not mistakes
 		} else if p.Type == param.Enum {
 			d.bad(n, param.Suggest(t, p.Words), "%q is not a level of %s", t, p.Name)
 		} else {

@@ -72,7 +72,7 @@ type draft struct {
 	study   *Study
 	limit   int
 	options map[string]bool // combinations of sandboxes' parameters: whether they are possible
-	relaxed bool            // --set changed levels: entries of the file that match nothing now are not mistakes
+	relaxed bool            // --set changed levels, or a level is not there: entries of the file that match nothing now are not mistakes
 	given   map[string]bool // factors whose levels --set gave; include brings no others
 	refused map[string]bool // sandboxes whose definitions have errors
 	pace    pace            // of workloads that do not say theirs
