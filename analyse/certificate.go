@@ -93,6 +93,7 @@ func (a *analysis) certificates() []Certificate {
 // compare compares the trials of each block that has both.
 func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell record.Cell) {
 	differ, seen := map[string]string{}, map[string]bool{}
+	fromMemory, fromDisk := 0, 0 // blocks in which memory answered one side alone: the treatment's, the baseline's
 	for _, block := range slices.Sorted(maps.Keys(own)) {
 		t, b := own[block], base[block]
 		if b == nil {
@@ -102,6 +103,18 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 		for _, x := range terms() {
 			x.compare(b, t, seen, differ)
 		}
+		switch is, was := t.Warned(record.WarnPageCache), b.Warned(record.WarnPageCache); {
+		case is && !was:
+			fromMemory++
+		case was && !is:
+			fromDisk++
+		}
+	}
+	switch {
+	case 2*fromMemory > c.Blocks:
+		c.Differ = append(c.Differ, "memory answered its requests, a disk those of the baseline")
+	case 2*fromDisk > c.Blocks:
+		c.Differ = append(c.Differ, "a disk answered its requests, memory those of the baseline")
 	}
 	was, _ := baseCell.Get(study.FactorSandbox)
 	if is, _ := cell.Get(study.FactorSandbox); is != was {

@@ -62,3 +62,33 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 }
+
+// TestCertificateMemory: a comparison of a disk with a page cache says so on a host too.
+func TestCertificateMemory(t *testing.T) {
+	trial := func(codes ...string) *record.Trial {
+		t := &record.Trial{Facts: map[string]string{}}
+		for _, code := range codes {
+			t.Warnings = append(t.Warnings, record.Warning{Code: code})
+		}
+		return t
+	}
+	disk, memory := trial("few-requests"), trial("short-run", record.WarnPageCache)
+	for _, x := range []struct {
+		base, own []*record.Trial
+		want      []string
+	}{
+		{[]*record.Trial{disk, disk, disk}, []*record.Trial{memory, disk, memory}, []string{"memory answered its requests, a disk those of the baseline"}},
+		{[]*record.Trial{memory}, []*record.Trial{disk}, []string{"a disk answered its requests, memory those of the baseline"}},
+		{[]*record.Trial{memory, disk}, []*record.Trial{memory, memory}, nil}, // one of two may be chance
+	} {
+		base, own := map[int]*record.Trial{}, map[int]*record.Trial{}
+		for i := range x.own {
+			base[i+1], own[i+1] = x.base[i], x.own[i]
+		}
+		var c Certificate
+		c.compare(base, own, nil, nil)
+		if d := cmp.Diff(x.want, c.Differ); d != "" {
+			t.Error(d)
+		}
+	}
+}

@@ -172,6 +172,9 @@ const (
 // ratio is made with it.
 const BelowNoise = "below-noise:"
 
+// WarnPageCache is the code of a warning that memory answered requests that were to reach a disk.
+const WarnPageCache = "page-cache"
+
 // Status of a trial.
 type Status string
 
@@ -243,7 +246,12 @@ func (t *Trial) Sample(name string) (float64, bool) {
 // BelowNoise reports whether a warning of the trial says that its value of a response cannot
 // be distinguished from noise.
 func (t *Trial) BelowNoise(response string) bool {
-	return slices.ContainsFunc(t.Warnings, func(w Warning) bool { return w.Code == BelowNoise+response })
+	return t.Warned(BelowNoise + response)
+}
+
+// Warned reports whether a warning of the trial has the code.
+func (t *Trial) Warned(code string) bool {
+	return slices.ContainsFunc(t.Warnings, func(w Warning) bool { return w.Code == code })
 }
 
 // Raw is the output of one tool, kept so that it can be parsed again.

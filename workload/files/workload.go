@@ -232,7 +232,7 @@ func (files) Parse(role string, v param.Values, out io.Reader) (record.Reading, 
 		}
 	}
 	if v.Str("cache") == "dropped" && !cold(v) {
-		rd.Warn("page-cache", "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
+		rd.Warn(record.WarnPageCache, "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
 	}
 	return rd, nil
 }

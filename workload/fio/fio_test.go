@@ -287,7 +287,7 @@ func TestPageCache(t *testing.T) {
 		}
 		got := ""
 		for _, w := range r.Warnings {
-			if w.Code == "page-cache" {
+			if w.Code == record.WarnPageCache {
 				got += w.Text
 			}
 		}

@@ -281,5 +281,5 @@ func (t total) memory(rd *record.Reading, name string, v param.Values) {
 	case cache == "dropped":
 		why = "the files were to be dropped from the page cache before the load; either the host did not allow it, or the sandbox has a cache of its own"
 	}
-	rd.Warn("page-cache", "the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)
+	rd.Warn(record.WarnPageCache, "the sandbox answered from memory: %s (a tenth of the %ss took %s or less, which no disk does); do not compare it with one that went to the disk, use cache: warm", why, name, p10)
 }

@@ -161,7 +161,7 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 	}
 	readPrepared(&rd, o.logs)
 	if inMemory(v) && v.Str("cache") == "dropped" {
-		rd.Warn("page-cache", "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
+		rd.Warn(record.WarnPageCache, "cache = dropped has no effect with target = %s: those files are only in memory", v.Str("target"))
 	}
 	return rd, nil
 }
