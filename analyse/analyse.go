@@ -42,7 +42,7 @@ func Describe(f func(study.Workload) []record.Response) Option {
 	return func(a *analysis) { a.describe = f }
 }
 
-// RunWith tells the flags that selected the place of the first run (Result.Flags).
+// RunWith sets the flags that selected the site of the first run (Result.Flags).
 func RunWith(flags string) Option {
 	return func(a *analysis) { a.flags = flags }
 }

@@ -21,8 +21,8 @@ type Certificate struct {
 	Blocks    int      `json:"blocks"`    // that have both
 	Same      []string `json:"same,omitempty"`
 	Differ    []string `json:"differ,omitempty"`  // "CPU limit 0.5 cores, none natively"
-	Program   string   `json:"program,omitempty"` // the runtime that both sides ran with the same settings, though their sandboxes have different names
-	Unread    []string `json:"unread,omitempty"`  // what a node's observer would have read of both sides
+	Program   string   `json:"program,omitempty"` // the runtime, if both sides ran the same one with the same settings under different sandbox names
+	Unread    []string `json:"unread,omitempty"`  // facts that are missing because no observer read them
 }
 
 // term is a fact that both sides of a comparison should share.
@@ -31,7 +31,7 @@ type term struct {
 	name   string
 	factor string // that may make it differ; "" for none
 	show   func(string) string
-	seen   bool // only an observer of the node sees it
+	seen   bool // only an observer on the node can read it
 }
 
 func terms() []term {
@@ -137,8 +137,8 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 	}
 }
 
-// sameProgram is the runtime that both sides ran in each role of each block that has both; "" if they differ, or it is not
-// known of all.
+// sameProgram returns the runtime if both sides ran the same one with the same settings, in each role of each block that has
+// both sides. It returns "" if the runtimes differ or one of them is unknown.
 func sameProgram(base, own map[int]*record.Trial) (out string) {
 	for block, t := range own {
 		b := base[block]
@@ -147,7 +147,7 @@ func sameProgram(base, own map[int]*record.Trial) (out string) {
 		}
 		known := false
 		for name := range t.Facts {
-			role, is := strings.CutSuffix(name, "."+record.FactNode) // each pod has it
+			role, is := strings.CutSuffix(name, "."+record.FactNode) // each pod has this fact
 			if !is {
 				continue
 			}

@@ -26,7 +26,7 @@ func TestCertificates(t *testing.T) {
 	}
 	facts["process"]["server.runtime_handler"], facts["process"]["server.root_file_system"] = "runc", "overlay, snapshotter overlayfs"
 	facts["process"]["server.qos_class"] = "Guaranteed"
-	// The default class of a cluster is often runc itself. Without an observer nobody knows.
+	// The default class of a cluster is often runc itself. Without an observer, its runtime is unknown.
 	facts["process"]["server.runtime_program"], facts["runc"]["server.runtime_program"] = "/usr/sbin/runc {}", "/usr/sbin/runc {}"
 	facts["gvisor"]["server.runtime_program"] = "/usr/sbin/runc {\"debug\":true}"
 	delete(facts["runc"], "client.node")

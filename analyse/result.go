@@ -85,7 +85,7 @@ type Result struct {
 	Modelled bool `json:"modelled,omitempty"`
 	// OnCluster: the trials ran on a Kubernetes cluster (`tare run --on k8s`).
 	OnCluster bool `json:"on_cluster,omitempty"`
-	// Flags selected the place of the first run, if the results have them (store.Meta).
+	// Flags are the flags that selected the site of the first run; "" if the results do not have them (store.Meta).
 	Flags string `json:"flags,omitempty"`
 
 	Superseded []Superseded `json:"superseded,omitempty"` // good trials that do not count, because their block ran again

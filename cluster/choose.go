@@ -67,10 +67,10 @@ func (s *Site) choose(st *study.Study) (chosen, error) {
 		}
 		want := strings.Join(labels, ",")
 		if !slices.ContainsFunc(s.ready, func(n *corev1.Node) bool { return hasLabels(n, selector) }) {
-			return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %s that node-selector or a RuntimeClass asks for; `kubectl label node NAME %s` adds them, and `kubectl get nodes --show-labels` shows what there is",
+			return out, fmt.Errorf("none of the %d ready nodes of %s has the labels %s, which node-selector or a RuntimeClass requires; add them with `kubectl label node NAME %s`; `kubectl get nodes --show-labels` shows the labels of each node",
 				len(s.ready), s.api.Server(), want, strings.Join(labels, " "))
 		}
-		return out, fmt.Errorf("each node of %s that could run the study has a taint; see `kubectl describe nodes`, and tolerate the taint in the definition of a pod (docs/sandboxes/pod.md)", s.api.Server())
+		return out, fmt.Errorf("on %s, each node that could run the study has a taint that the study does not tolerate; `kubectl describe nodes` shows the taints; tolerate one in the definition of a pod (docs/sandboxes/pod.md)", s.api.Server())
 	}
 	return out, nil
 }

@@ -47,13 +47,13 @@ type Site struct {
 	Takes     remote.Takes
 	Say       func(format string, args ...any) // tells the user
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
-	Left      func(command string)             // called with the command that removes a study, while the study has objects; then with ""
+	Left      func(command string)             // receives the command that removes a study's objects, or "" when there are none
 
 	api     *kube.Client
 	qps     float32 // of it; 0: the default
 	classes []pod.Class
 	ready   []*corev1.Node // that take pods, if these tolerate their taints
-	// simulated is how many pods simulated nodes take, where nothing runs in them.
+	// simulated is how many pods the simulated nodes take. Nothing runs in these pods.
 	simulated int
 	volumes   []pod.StorageClass // nil: not known
 	vms       *kubevirt.Cluster  // nil: there is no KubeVirt
@@ -226,7 +226,7 @@ type connection struct {
 	site        *Site
 }
 
-// left tells the user's side what a study leaves on the cluster if it ends here; nil: nothing.
+// left passes to Left the command that removes a deployment, in case this process ends now. With nil, nothing is left to remove.
 func (s *Site) left(d *deployment) {
 	switch {
 	case s.Left == nil:
@@ -240,7 +240,7 @@ func (s *Site) left(d *deployment) {
 // removeWithin bounds the end of a connection, whatever state the cluster is in.
 const removeWithin = time.Minute
 
-// close ends the coordinator and deletes what was made. It says what is left.
+// close ends the coordinator and deletes the study's objects. It reports those that it cannot delete.
 func (c *connection) close() {
 	defer c.site.left(nil)
 	if c.coordinator != nil {

@@ -41,7 +41,7 @@ type Brief struct {
 	UID           string            // of the namespace; "": studies share it
 	Nodes         []record.Node
 	Pods          map[string]int // that each of them takes (allocatable)
-	Simulated     int            // pods that the cluster's simulated nodes take
+	Simulated     int            // how many pods the cluster's simulated nodes take
 	Tolerations   []corev1.Toleration
 	Images        map[string]Image    // by name
 	Copies        map[string][]string // references of copies of tare's own image, by processor, for cold starts
@@ -64,11 +64,11 @@ type Coordinator struct {
 const (
 	briefFile = "brief.json"
 	port      = 7777
-	holdPort  = 7778 // its pod is ready while it holds the study's nodes
+	holdPort  = 7778 // for the readiness probe: the pod is ready while it holds the study's nodes
 )
 
-// lonely is how long a coordinator waits for a user who does not come, or come back; lonelyAfter, if
-// it has made trials meanwhile that nobody has taken. It then gives up its nodes after lonely, and keeps only the trials.
+// lonely is how long a coordinator waits for a user to connect or reconnect. If it has trials that the user has not fetched, it
+// waits for lonelyAfter; it then gives up its nodes after lonely, and keeps only the trials.
 const (
 	lonely      = 3 * time.Minute
 	lonelyAfter = 24 * time.Hour
@@ -138,7 +138,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		return errors.Join(err, l.Close())
 	}
 	context.AfterFunc(ctx, func() { _, _ = l.Close(), told.Close() })
-	go func() { cancel(fmt.Errorf("cannot say whether the study holds its nodes: %w", s.tellHold(told))) }()
+	go func() { cancel(fmt.Errorf("cannot answer the readiness probe: %w", s.tellHold(told))) }()
 	go func() { cancel(c.serve(ctx, s, users)) }()
 	err = s.hub.Serve(l)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errLeft) {
@@ -184,7 +184,7 @@ func (c *Coordinator) serve(ctx context.Context, s *insideSite, users <-chan net
 	}
 }
 
-// tellHold answers the kubelet's readiness probe: whether the study holds its nodes.
+// tellHold answers the kubelet's readiness probe: the pod is ready while the study holds its nodes.
 func (s *insideSite) tellHold(l net.Listener) error {
 	answer := func(w http.ResponseWriter, _ *http.Request) {
 		if s.resting.Load() {
@@ -194,8 +194,8 @@ func (s *insideSite) tellHold(l net.Listener) error {
 	return (&http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}).Serve(l)
 }
 
-// await waits for a user's connection while trials are made, and for patience afterwards. It gives up the nodes after lonely, and
-// takes them again for the user: whoever returns looks first whether another study has them (Site.rejoin).
+// await waits for a user's connection while trials run, and for patience afterwards. It gives up the nodes after lonely, and takes
+// them again when the user returns. Before that, the user's tare checks that no other study holds them (Site.rejoin).
 func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience time.Duration) (net.Conn, error) {
 	defer s.resting.Store(false)
 	for left := patience; ; {
@@ -260,7 +260,7 @@ type insideSite struct {
 	owner      *corev1.Pod
 	steps      pod.Steps
 	say        func(string, ...any)
-	resting    atomic.Bool // it has given up its nodes, and keeps trials for the user
+	resting    atomic.Bool // it has given up its nodes, and only keeps trials for the user
 
 	open   *ahead.Session // nil: none is
 	source string         // of its study, with the overrides

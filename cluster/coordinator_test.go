@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRests: a coordinator whose user does not return gives up its nodes after a while, keeps what it has made, and
-// holds its nodes again when the user is there. One that has made nothing ends then.
+// TestRests: if the user does not return, the coordinator gives up its nodes and keeps its trials. When the user returns, it
+// holds the nodes again. A coordinator without trials ends instead.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, users := new(insideSite), make(chan net.Conn)
@@ -24,7 +24,7 @@ func TestRests(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			if synctest.Wait(); s.resting.Load() != want {
-				t.Errorf("it rests: %t, want %t", !want, want)
+				t.Errorf("resting = %t, want %t", !want, want)
 			}
 		}
 		await(lonelyAfter)
@@ -32,19 +32,19 @@ func TestRests(t *testing.T) {
 		rests(2*time.Second, true)
 		users <- nil
 		if err := <-ended; err != nil || s.resting.Load() {
-			t.Errorf("the user is there: %v, it rests: %t", err, s.resting.Load())
+			t.Errorf("after the user returned: error %v, resting = %t", err, s.resting.Load())
 		}
 		await(lonelyAfter)
 		rests(lonelyAfter-time.Second, true)
 		time.Sleep(2 * time.Second)
 		if err := <-ended; err == nil {
-			t.Error("it does not end")
+			t.Error("the coordinator did not end")
 		}
 		await(lonely)
 		rests(lonely-time.Second, false)
 		time.Sleep(2 * time.Second)
 		if err := <-ended; err == nil {
-			t.Error("without trials it does not end")
+			t.Error("a coordinator without trials did not end")
 		}
 	})
 }
@@ -68,7 +68,7 @@ func TestTellHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _ = got.Body.Close(); (got.StatusCode < 400) == rests { // as the kubelet judges
-			t.Errorf("it rests: %t, and answers %s", rests, got.Status)
+			t.Errorf("resting = %t, but the answer is %s", rests, got.Status)
 		}
 	}
 	if err := l.Close(); err != nil {

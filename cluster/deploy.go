@@ -312,7 +312,7 @@ func kinds() []runtime.Object {
 	}
 }
 
-// clean is the command that removes the study.
+// clean returns the command that removes the study.
 func (d *deployment) clean() string {
 	in := ""
 	if d.shared {
@@ -321,7 +321,7 @@ func (d *deployment) clean() string {
 	return "tare clean --on k8s" + in + " --study " + d.id
 }
 
-// remove deletes what the study made: its namespaces and all that is in them, or what bears its label.
+// remove deletes what the study created: its namespaces with their contents, or the objects with its label.
 func (d *deployment) remove(ctx context.Context) error {
 	_, err := d.removed(ctx, false)
 	return err

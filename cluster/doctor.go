@@ -61,7 +61,7 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	}
 	switch {
 	case s.Image == "":
-		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried, because there is no image; give --tare-image REFERENCE, which `tare image push tare REGISTRY/NAME` prints, and small pods check the image, each class, the nodes' clocks and the network between pods")})
+		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried, because the image of tare is unknown; to test the image, each class, the nodes' clocks and the network with small pods, give --tare-image REFERENCE; `tare image push tare REGISTRY/NAME` prints the reference")})
 	case len(s.untainted()) == 0:
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: no node takes pods")})
 	case classes[0].Err != nil:

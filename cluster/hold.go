@@ -60,7 +60,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 	}
 }
 
-// pause waits for takeEvery or longer: two that gave up at once must not meet again.
+// pause waits for a random time of at least takeEvery, so that two studies that gave up together do not collide again.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -116,8 +116,8 @@ func (s *Site) holder(ctx context.Context, d *deployment) (string, error) {
 	return "", nil
 }
 
-// resting reports whether a study's coordinator has given up its nodes: it said so to the kubelet's probe, long after it began. A
-// coordinator that starts is not ready either. On a node that is lost, the container stays ready.
+// resting reports whether a study's coordinator has given up its nodes. Its pod is then not ready. A coordinator that is starting
+// is not ready either, so the pod must have become unready long after its start. On a lost node, the container stays ready.
 func (s *Site) resting(ctx context.Context, id, namespace string) bool {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
 	if s.api.Get(ctx, p) != nil || len(p.Status.ContainerStatuses) == 0 {

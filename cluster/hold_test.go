@@ -26,7 +26,7 @@ type studies struct {
 	mu     sync.Mutex
 	all    map[string]corev1.Namespace
 	listed int
-	rests  bool             // their coordinators have given up their nodes
+	rests  bool             // the coordinators have given up their nodes
 	change func(s *studies) // after a list or a creation; s.mu is held
 }
 
@@ -146,7 +146,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestReturnKeepsOff: who returns to a study whose nodes another study has, or with other flags, is told so, and nothing is removed.
+// TestReturnKeepsOff: tare refuses to return to a study if another study holds its nodes, or if the flags differ. It removes nothing.
 func TestReturnKeepsOff(t *testing.T) {
 	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
 	api.begin("told", "node1")

@@ -226,7 +226,7 @@ type Judgement struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	About     string `json:"about,omitempty"`    // what it is for
+	About     string `json:"about,omitempty"`    // its purpose
 	Refused   string `json:"refused,omitempty"`  // why; "": it is accepted, or not judged
 	Unjudged  string `json:"unjudged,omitempty"` // why a dry run cannot judge it
 	Warning   string `json:"warning,omitempty"`  // why it will not run, although it is accepted

@@ -31,7 +31,7 @@ type place struct {
 	fill   *fillers
 	cold   *copies
 	shared bool // the study has no namespace of its own
-	// simulated is how many pods the cluster's simulated nodes take; negative: not known.
+	// simulated is how many pods the cluster's simulated nodes take; it is negative if unknown.
 	simulated int
 }
 

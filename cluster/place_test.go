@@ -50,7 +50,7 @@ func TestNoSavedPods(t *testing.T) {
 	}
 }
 
-// TestRoomOnSimulatedNodes: a load on simulated nodes is skipped where they do not have room, and is not where their room is not known.
+// TestRoomOnSimulatedNodes: a load is skipped if the simulated nodes have too little room. It is not skipped if their room is unknown.
 func TestRoomOnSimulatedNodes(t *testing.T) {
 	for _, c := range []struct {
 		room, pods int

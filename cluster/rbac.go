@@ -22,10 +22,10 @@ func Roles(namespace string, t Tier) (string, error) {
 	return roles(namespace, t), nil
 }
 
-// CheckNamespace refuses what cannot be the name of a namespace.
+// CheckNamespace returns an error for a name that a namespace cannot have.
 func CheckNamespace(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
-		return fmt.Errorf("a namespace cannot have this name; write up to %d small letters, digits and hyphens, with no hyphen at either end", validation.DNS1123LabelMaxLength)
+		return fmt.Errorf("this is not a valid name of a namespace; write at most %d lower-case letters, digits and hyphens, and no hyphen at either end", validation.DNS1123LabelMaxLength)
 	}
 	return nil
 }

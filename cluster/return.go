@@ -130,8 +130,8 @@ type ticket struct {
 	Shared    bool             `json:"shared,omitempty"`
 	Made      []string         `json:"made,omitempty"`
 	User      control.Identity `json:"user"`
-	Flags     string           `json:"flags"` // that the user gave
-	Nodes     []string         `json:"nodes"` // that it measures on
+	Flags     string           `json:"flags"` // flags that the user gave
+	Nodes     []string         `json:"nodes"` // nodes on which the study measures
 }
 
 // Ticket implements site.Returning.
@@ -147,8 +147,8 @@ func (s *session) Ticket() []byte {
 	return text
 }
 
-// rejoin connects to a coordinator that runs. It may have given up its nodes, and holds them again as soon as a user is there. So
-// rejoin looks twice whether another study has them: before that, and once the other studies can see it.
+// rejoin connects to a running coordinator. The coordinator may have given up its nodes; it takes them again when a user connects.
+// So rejoin checks twice whether another study holds them: before it connects, and when other studies can see the claim.
 func (s *Site) rejoin(ctx context.Context, c *connection) error {
 	free := func() error {
 		other, err := s.holder(ctx, &c.made)
@@ -168,7 +168,7 @@ func (s *Site) rejoin(ctx context.Context, c *connection) error {
 		err = free()
 	}
 	if err != nil {
-		_ = c.coordinator.Close() // it goes on
+		_ = c.coordinator.Close() // the coordinator goes on
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 		return nil, c.made.remove(ctx)
 	}
 	if now := s.About().Flag; now != t.Flags {
-		return nil, &site.FlagsError{Err: fmt.Errorf("the study still runs in namespace %s, with other flags than %s; repeat the command with `%s` to return to it, or end it with `%s`", t.Namespace, now, t.Flags, c.made.clean())}
+		return nil, &site.FlagsError{Err: fmt.Errorf("the study in namespace %s was started with other flags than %s; to return to it, repeat the command with `%s`; to end it, run `%s`", t.Namespace, now, t.Flags, c.made.clean())}
 	}
 	err := s.rejoin(ctx, c)
 	if err == nil {
@@ -200,10 +200,10 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 		return c, nil
 	}
 	if other := (*heldError)(nil); errors.As(err, &other) {
-		return nil, fmt.Errorf("the study in namespace %s keeps its results for you, and has given up its nodes: %w", t.Namespace, other)
+		return nil, fmt.Errorf("cannot return to the study in namespace %s, which has given up its nodes and keeps its results for you: %w", t.Namespace, other)
 	}
-	if used = s.unused(ctx, t.ID, t.Namespace, time.Time{}); used == nil { // it has ended meanwhile
+	if used = s.unused(ctx, t.ID, t.Namespace, time.Time{}); used == nil { // the coordinator has ended meanwhile
 		return nil, c.made.remove(ctx)
 	}
-	return nil, &site.UnableError{Err: fmt.Errorf("the study continues in namespace %s, which cannot be reached: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
+	return nil, &site.UnableError{Err: fmt.Errorf("cannot reach the study in namespace %s, which continues there: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
 }

@@ -128,7 +128,7 @@ const (
 	FactOS      = "node_os"
 	FactRuntime = "container_runtime"
 	FactHandler = "runtime_handler"
-	// FactProgram is the program that made the containers, and its settings, as a node's observer finds them.
+	// FactProgram is the runtime that created the containers, with its settings, as a node's observer finds them.
 	FactProgram = "runtime_program"
 	FactRoot    = "root_file_system"
 	FactNetwork = "network"

@@ -113,8 +113,8 @@ var ErrLeft = errors.New("whoever asked is gone")
 // trials are kept.
 var ErrInterrupted = errors.New("interrupted")
 
-// FlagsError says that a command's flags do not fit the session that it would return to, and what to write. The session
-// continues as it is.
+// FlagsError says that the flags of a command differ from those of the session to which it would return. Its text says what to
+// write. The session continues unchanged.
 type FlagsError struct{ Err error }
 
 func (e *FlagsError) Error() string { return e.Err.Error() }

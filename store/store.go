@@ -70,7 +70,7 @@ type Meta struct {
 	// Modelled: the trials come from the model, not from a machine. A folder never has both;
 	// callers that add trials must check.
 	Modelled bool
-	// Flags selected the place of the first run, such as "--on k8s --tare-image REFERENCE"; "": this host.
+	// Flags are the flags that selected the site of the first run, such as "--on k8s --tare-image REFERENCE"; "": this host.
 	Flags string
 }
 

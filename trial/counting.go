@@ -18,7 +18,8 @@ import (
 // A counting trial is like any other, but for one more collector: the one that
 // counts system calls, and slows them. docs/design/0011-structural-cost.md.
 
-// Uncounted is the skip of all counting trials of a study where no host counts calls; nil if there are none.
+// Uncounted returns the skip of all counting trials of a study, for a site that cannot count calls. It returns nil if the study
+// has no counting trials.
 func Uncounted(st *study.Study) []record.Skip {
 	if !slices.ContainsFunc(st.Strata, func(s study.Stratum) bool { return s.Counting != nil }) {
 		return nil
@@ -26,7 +27,7 @@ func Uncounted(st *study.Study) []record.Skip {
 	return []record.Skip{{Cell: study.CountingAll(), Reason: "system calls are not counted here; to count them, run the study on the machine itself (without --on, or with --host), or leave them out with calls: off"}}
 }
 
-// uncounted says why this host counts no calls.
+// uncounted returns the skip of the counting trials if this site cannot count calls, with the reason.
 func (m *Maker) uncounted() []record.Skip {
 	out := Uncounted(m.Study)
 	if m.Counting == nil || out == nil {

@@ -90,7 +90,7 @@ type Demand struct {
 	Link      sandbox.Link
 	Addresses int  // that a role is to have beside its own
 	API       bool // a role's program uses the cluster's API
-	Simulated int  // pods that it creates on the cluster's simulated nodes
+	Simulated int  // how many pods a role creates on the cluster's simulated nodes
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
 	Saved     bool // the trial saves and restores a role's sandboxes
 	Cold      int  // copies of the image that the trial needs, one for each cold sandbox; 0: none

@@ -166,7 +166,7 @@ type Role struct {
 	// API lets the role's program use the API of the cluster that it runs in (cluster/pod, EnvStudy). Other places
 	// do not have one. It is for Exec.
 	API bool
-	// Simulated is how many pods the program creates on simulated nodes of that cluster, which must have room for them.
+	// Simulated is how many pods the program creates on the cluster's simulated nodes. The nodes must have room for them.
 	Simulated int
 }
 

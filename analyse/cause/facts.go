@@ -9,7 +9,7 @@ type facts struct {
 	own, base sheet   // base is blank for the baseline itself
 	baseline  bool    // it is the baseline
 	past      bool    // nothing can be read again
-	cluster   bool    // only a node's observer reads what is around a pod
+	cluster   bool    // it was measured in pods; the missing figures need a node's observer
 	mixed     bool    // the trial does other things too, which the response does not count
 	undecided bool    // nothing is decided of it, for want of blocks or because its interval holds 1
 	worse     bool    // and it looks worse by more than 3 %

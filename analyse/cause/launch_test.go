@@ -36,7 +36,8 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestPast: what can be read again has what to write for it, on a host and on a cluster; an imported result has not.
+// TestPast: if readings are missing, the message says how to get them, on a host and on a cluster. It does not for imported
+// results, because nobody can measure them again.
 func TestPast(t *testing.T) {
 	for _, c := range []struct {
 		past, cluster, use, observe bool

@@ -28,7 +28,7 @@ type Around struct {
 	Root    string `json:"root,omitempty"`    // file system of the container's root, and the snapshotter that made it
 	Network string `json:"network,omitempty"` // interfaces of the pod, without a runtime's own, or HostNetwork
 	Device  string `json:"device,omitempty"`  // kind of the first of them: veth, macvlan, or a driver's name
-	Runtime string `json:"runtime,omitempty"` // program that containerd's shim for OCI runtimes calls, and the shim's options
+	Runtime string `json:"runtime,omitempty"` // the program that containerd's shim for OCI runtimes calls, and the shim's options
 	Sizing  string `json:"sizing,omitempty"`  // of a pod of Kata's: which of its runtimes made it (sizing.Flavour)
 }
 
@@ -81,8 +81,9 @@ func around(container *cgroup.Group) Around {
 // ociShim is containerd's program that calls runc, or another OCI runtime.
 const ociShim = "containerd-shim-runc-v2"
 
-// calledBy tells which runtime the shim near a container calls: its working directory is the bundle of the pod, where it
-// keeps its options (containerd's cmd/containerd-shim-runc-v2/runc/container.go). "" if it is another's, or nobody tells.
+// calledBy returns the runtime that a container's shim calls, and the shim's options. The shim's working directory is the bundle
+// of the pod, where it keeps both (containerd's cmd/containerd-shim-runc-v2/runc/container.go). It returns "" for other shims,
+// and if the files are missing.
 func calledBy(near []process) string {
 	for _, p := range near {
 		if p.program() != ociShim {

@@ -57,7 +57,7 @@ func TestMadeBy(t *testing.T) {
 	}
 }
 
-// TestCalledBy: the bundle in which containerd's shim works names the runtime that it calls.
+// TestCalledBy: the working directory of containerd's shim names the runtime that the shim calls.
 func TestCalledBy(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

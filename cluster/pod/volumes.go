@@ -40,7 +40,8 @@ const (
 	defaultClass = "default" // the cluster's choice
 )
 
-// storageParams are those of every pod. A study with a StorageClass that the cluster lacks is refused, if the classes are known.
+// storageParams returns the storage parameters that every pod has. They refuse a StorageClass that the cluster lacks, if the
+// cluster's classes are known.
 func (k *RuntimeClass) storageParams() []param.Param {
 	return []param.Param{
 		{Name: storageClass, Type: param.String, Default: noClass, Storage: true, Valid: k.study.hasClass, Help: "storage of volumes on disk: none (a directory on the node, emptyDir), default (a claim of the cluster's default StorageClass), or the name of a StorageClass"},
@@ -153,13 +154,13 @@ func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
 		case v.Mode == volume.Block && !claimed(v, want.Options):
 			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
 		case claimed(v, want.Options) && tooSmall(v.Size, want.Options[claimSize]):
-			return fmt.Errorf("%s %s: the workload needs %s; write at least that", claimSize, want.Options[claimSize], param.FormatSize(v.Size))
+			return fmt.Errorf("%s %s: the workload needs %s; write that size or a larger one", claimSize, want.Options[claimSize], param.FormatSize(v.Size))
 		}
 	}
 	return nil
 }
 
-// tooSmall reports whether a size of claims that the study gives is below what a volume needs. The default grows with the need.
+// tooSmall reports whether the study sets a claim size below what a volume needs. The default grows with the need.
 func tooSmall(need int64, given string) bool {
 	return given != "" && given != usualClaim && param.Values{claimSize: given}.Size(claimSize) < need
 }
@@ -201,7 +202,7 @@ func (s *Study) hasClass(name string) error {
 	return fmt.Errorf("%s: the cluster has no StorageClass %q; %s", storageClass, name, param.Suggest(name, names))
 }
 
-// keeps refuses a class whose volumes stay.
+// keeps refuses a class that keeps the volumes of deleted claims.
 func (s *Study) keeps(name string) error {
 	i := slices.IndexFunc(s.Storage, func(c StorageClass) bool { return c.Name == name || name == defaultClass && c.Default })
 	if i >= 0 && s.Storage[i].Keeps {

@@ -61,7 +61,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestCheckVolumes: what cannot be is told before a study runs, with what to write.
+// TestCheckVolumes: the check reports what is not possible before the study runs, and says what to write.
 func TestCheckVolumes(t *testing.T) {
 	small := onClass("fast", volume.Filesystem, volume.Disk)
 	small.Options[claimSize] = "1GiB"

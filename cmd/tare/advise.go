@@ -212,7 +212,7 @@ func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.It
 			for _, s := range r.study.Overrides {
 				key, _, _ := strings.Cut(s, "=")
 				short := strings.HasPrefix(key, "budget.") && strings.Contains(line, "--set stop.") // more blocks need more time
-				if !short && !strings.Contains(line, "--set "+key+"=") {                            // else the line says it
+				if !short && !strings.Contains(line, "--set "+key+"=") {                            // otherwise the line has it already
 					run += "--set " + words.Path(s) + " "
 				}
 			}

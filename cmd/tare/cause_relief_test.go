@@ -137,7 +137,7 @@ func judged(t *testing.T, got *made, wants []wanted) (wrong, busy string) {
 	return wrong, busy
 }
 
-// undecided reports whether the noise of the host hid what the cell with the cause costs. Then no setting is proposed for it.
+// undecided reports whether noise on the host hid the cost of the cell with the cause. Tare then proposes no setting for the cell.
 func undecided(t *testing.T, got *made, wants []wanted) bool {
 	t.Helper()
 	for _, w := range wants {

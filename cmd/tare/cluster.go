@@ -198,7 +198,7 @@ func offeredIn(kinds []sandbox.Kind) study.Catalogue {
 	return cat
 }
 
-// lacksClass says that a cluster with these sandboxes has no such RuntimeClass.
+// lacksClass says that the cluster lacks the RuntimeClass of a level, and what to write instead.
 func lacksClass(kinds []sandbox.Kind, level string) (what, instead string) {
 	var has []string
 	for _, k := range kinds {
@@ -208,7 +208,7 @@ func lacksClass(kinds []sandbox.Kind, level string) (what, instead string) {
 	}
 	what = fmt.Sprintf("the cluster has no RuntimeClass %q", level)
 	if len(has) == 0 {
-		return what, "it has none at all; install one"
+		return what, "it has no other RuntimeClass either; install one"
 	}
 	return what, fmt.Sprintf("%s (or leave the level out with --set sandbox=%s,...)", param.Suggest(level, has), sandbox.Native)
 }

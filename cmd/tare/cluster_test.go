@@ -163,7 +163,7 @@ sentinel: off
 	if err := json.Unmarshal(card, &made); err != nil || made.ID == "" {
 		t.Fatalf("%v: %s", err, card)
 	}
-	// Its coordinator keeps the trial for its user, so only the study's name removes it.
+	// The coordinator keeps the trial for its user, so only clean with the study's ID removes it.
 	if out, err := l.tare(ctx, "clean", "--study", made.ID).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -41,7 +41,7 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 	case !enoughCluster(found):
 		return coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaPods && f.Problem != "" }):
-		return coded(exitHost, "whether pods work is not known; the line with -- says why")
+		return coded(exitHost, "doctor could not test pods; the lines with -- say why")
 	}
 	return nil
 }

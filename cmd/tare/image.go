@@ -279,7 +279,7 @@ func (a *app) imageExportVerb(f *imageFlags) *cobra.Command {
 	}
 }
 
-// send builds an image, gives it to where it goes and prints what that says.
+// send builds an image, passes it to the function to, and prints the result under the name what. With local, name may be a path.
 func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, local bool, to func(*image.Builder, image.Tree) (string, error)) error {
 	b, err := a.builder(f)
 	if err != nil {
@@ -292,7 +292,7 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, local bo
 		}
 	} else {
 		if !local || !image.OnDisk(name) {
-			if _, err := b.Recipe(name); err != nil { // an image of a registry is there already, with its own layers
+			if _, err := b.Recipe(name); err != nil { // an image from a registry is in one already, with its own layers
 				return unknown(err)
 			}
 		}

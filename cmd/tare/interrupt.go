@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interruptible ends the context at the first SIGINT, SIGTERM or SIGHUP (if nohup does not ignore that one), or when nobody reads the output any more, as in
-// `tare run | head`. A later signal ends the process, whatever it is doing. Signals within a moment count once: timeout(1)
-// sends one to its child and one to its process group.
+// interruptible ends the context at the first SIGINT, SIGTERM or SIGHUP, or when the reader of the output is gone, as in
+// `tare run | head`. It leaves SIGHUP ignored if the caller ignores it, as nohup does. A later signal ends the process at once.
+// Signals within a moment count as one, because timeout(1) sends one to its child and one to its process group.
 func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	sigs := make(chan os.Signal, 2)
@@ -50,10 +50,10 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(sigs); close(done); cancel() }
 }
 
-// moment is how long after the first signal others are the same wish.
+// moment is how long after the first signal further signals count as the same one.
 const moment = time.Second
 
-// stopAtOnce ends the process, and says how to remove what it leaves.
+// stopAtOnce ends the process, and says how to remove what the process leaves behind.
 func (a *app) stopAtOnce() {
 	clean := "tare clean"
 	if left := a.left.Load(); left != nil {

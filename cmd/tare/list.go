@@ -38,7 +38,7 @@ func (a *app) listVerb() *cobra.Command {
 			if len(args) == 1 && all[args[0]] != nil {
 				names = args
 			} else if len(args) > 0 {
-				return coded(exitUsage, "there is no list %q; %s", args[0], param.Suggest(args[0], names))
+				return coded(exitUsage, "unknown list %q; %s", args[0], param.Suggest(args[0], names))
 			}
 			if asJSON {
 				out := map[string][]listed{}

@@ -127,7 +127,7 @@ func (a *app) judged(ctx context.Context, s *cluster.Site, all []cluster.Manifes
 	return err
 }
 
-// judgement is a line about an object, and what it is for.
+// judgement returns a line about an object and its purpose.
 func judgement(j cluster.Judgement, about string) string {
 	what := j.Kind + " " + j.Name
 	if about != "" {

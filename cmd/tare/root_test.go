@@ -28,7 +28,7 @@ func TestBadFlag(t *testing.T) {
 		{[]string{"run", "x.yaml", "--at-once", "two or three"}, "--at-once 'two or three': write a whole number; see"},
 		{[]string{"clean", "--json=perhaps"}, "--json perhaps: write true or false; see"},
 		{[]string{"run", "x.yaml", "--app", "redis"}, "--app redis: redis must be formatted as key=value; see"},
-		{[]string{"clean", "--on", "k8s", "-n", "Bad_NS"}, "--namespace Bad_NS: a namespace cannot have this name; write up to 63"},
+		{[]string{"clean", "--on", "k8s", "-n", "Bad_NS"}, "--namespace Bad_NS: this is not a valid name of a namespace; write at most 63"},
 		{[]string{"size", "--measure", "--in", "vm", "--sizes", "0"}, "--sizes 0 is out of range; write a value from 192"},
 		{[]string{"size", "--measure", "--in", "runcc"}, `--in runcc: no sandbox has this name; did you mean "runc"?`},
 		{[]string{"run", "x.yaml", "--no-such"}, "unknown flag: --no-such; see"},
@@ -69,7 +69,7 @@ func TestLacksClass(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
-	if _, instead := lacksClass(kinds[:1], "kata"); instead != "it has none at all; install one" {
+	if _, instead := lacksClass(kinds[:1], "kata"); instead != "it has no other RuntimeClass either; install one" {
 		t.Error(instead)
 	}
 }

@@ -43,13 +43,13 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 	return st, cat, dir, nil
 }
 
-// goesOn refuses flags that cannot apply to a study that is in a results folder.
+// goesOn refuses flags that cannot apply to the study of a results folder.
 func (f *runFlags) goesOn(dir string) error {
 	switch {
 	case len(f.sets) > 0:
 		return coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", dir)
 	case f.fresh:
-		return coded(exitUsage, "--fresh does not go with a results folder, which %s is; give the study file, or leave --fresh out to continue the study", dir)
+		return coded(exitUsage, "--fresh needs a study file, but %s is a results folder; give the study file, or leave --fresh out to continue the study", dir)
 	case f.results != "" && filepath.Clean(f.results) != filepath.Clean(dir):
 		return coded(exitUsage, "-o %s: the study of %s continues in its own folder; leave -o out, or give the study file", f.results, dir)
 	}
@@ -138,7 +138,7 @@ func (a *app) reportAgain(ctx context.Context, dir string, at site.About, asJSON
 	}
 	a.sayFinished(dir)
 	if meta, err := db.Meta(); err == nil && meta.Flags != "" && meta.Flags != at.Flag {
-		a.say("its trials were made with `%s`; the other flags of this command change nothing", meta.Flags)
+		a.say("its trials ran with `%s`; the flags of this command that differ have no effect", meta.Flags)
 	}
 	return errors.Join(a.finishReport(ctx, db, asJSON), db.Close())
 }

@@ -143,7 +143,7 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 		}
 	}
 	st, err := parsed(f.study(cat), cat)
-	if err != nil { // about a size, which the study has under a factor's name
+	if err != nil { // it is about a size, which is a factor in the study and --sizes on the command line
 		flag := strings.NewReplacer(overhead.FactorMemory+" = ", "--sizes ", study.FactorMemoryLimit+" = ", "--sizes ")
 		return coded(exitUsage, "%s", flag.Replace(err.Error()))
 	}

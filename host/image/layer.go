@@ -54,8 +54,8 @@ func (l *layer) Size() (int64, error) { return l.size, nil }
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
 // makeLayer writes the tree, except the names in without, as an archive to the file and returns it
-// as a layer. Names are in order, so the same tree gives the same bytes. In a tree that a recipe built, owners are root
-// and times are sealTime; a user's own tree keeps both, because its program may depend on them.
+// as a layer. Names are sorted, so the same tree gives the same bytes. In a tree from a recipe, the owner is root and the
+// time is sealTime. With own, the tree keeps its owners and times, because the user's program may depend on them.
 // It uses gzip because every registry and runtime reads it.
 func makeLayer(ctx context.Context, tree, file string, without []string, own bool) (_ v1.Layer, err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // our own cache

@@ -102,7 +102,7 @@ func ociImage(t Tree, l v1.Layer) (v1.Image, error) {
 		return nil, err
 	}
 	notes := map[string]string{
-		"org.opencontainers.image.title":   filepath.Base(t.Name), // of one from a path, which others need not know
+		"org.opencontainers.image.title":   filepath.Base(t.Name), // without the folders of a path, which are private
 		"org.opencontainers.image.created": created.Format(time.RFC3339),
 		AnnotationDigest:                   t.Digest,
 	}

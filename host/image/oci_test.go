@@ -187,7 +187,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushOwn: an image from a path, pulled by another host, is the same image: its files, and how its program is to run.
+// TestPushOwn: another host that pulls an image from a path gets the same files and the same command.
 func TestPushOwn(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()

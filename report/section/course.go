@@ -363,7 +363,7 @@ func Skips(skips []record.Skip, modelled bool) *Section {
 	return s
 }
 
-// common names cells by the levels that all of them share, and by their workloads if these are few.
+// common names cells by the levels that all of them share, and by their workloads if there are few.
 func common(cells []record.Cell) string {
 	if len(cells) == 1 {
 		return cells[0].Key()

@@ -7,8 +7,8 @@ import (
 	"tare/report/words"
 )
 
-// Fair says whether the sides of each comparison were alike in all but the compared factor, by what
-// was in force: first what differed, then what all shared, then what was not read.
+// Fair says whether the two sides of each comparison ran under the same conditions, apart from the compared factor. It lists
+// what differed, then what both sides had in common, then what is unknown.
 func Fair(r *analyse.Result) *Section {
 	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
 	var differ, same, unread, alike groups
@@ -51,14 +51,14 @@ func Fair(r *analyse.Result) *Section {
 		return s
 	}
 	for _, x := range unread.names {
-		text := "In " + words.Count(len(unread.members[x]), "comparison") + ", " + x + " were not read."
+		text := "In " + words.Count(len(unread.members[x]), "comparison") + ", these facts are unknown: " + x + "."
 		if !strings.Contains(r.Flags, "--observe") {
 			text += " Run the study with --observe to read them on the nodes."
 		}
 		s.Item("", text)
 	}
 	if silent > 0 {
-		s.Item("", "In "+words.Count(silent, "comparison")+", the trials do not show what was in force on either side.")
+		s.Item("", "In "+words.Count(silent, "comparison")+", the trials do not record the conditions of either side.")
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func Head(r *analyse.Result, hosts []record.Host) *Section {
 	return s
 }
 
-// nodes says which nodes there were, and how many trials each ran. Blocks are of a workload variant, so their number would need more words.
+// nodes lists the nodes, and how many trials each ran. It does not count blocks, because each block belongs to one workload variant.
 func nodes(list []analyse.Node) string {
 	var out []string
 	for _, n := range list {

@@ -91,11 +91,11 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 	return out
 }
 
-// mostCosts is how many rows the table of costs may have for combinations of other factors to have their own.
+// mostCosts is the most rows of the table of costs with a row for each workload variant.
 const mostCosts = 12
 
-// costNames returns what names the row of a comparison: its workload or, of a workload with several combinations of other factors,
-// the combination, if all of these have room. A command is its own name.
+// costNames returns a function that names the row of a comparison. The name is the workload variant if the table has room for
+// all variants, and the workload otherwise. A command is its own name.
 func costNames(r *analyse.Result) func(*analyse.Comparison) string {
 	whole := func(c *analyse.Comparison) string { return words.Subject(c) + " " + c.Response.Name }
 	fixed, rows, variants := fixedLevels(r), 0, make(map[string][]string)
@@ -120,8 +120,8 @@ func costNames(r *analyse.Result) func(*analyse.Comparison) string {
 	}
 }
 
-// Costs is the table of costs: a row for each workload and each combination of other factors, a column for each level of the
-// compared factor. Where the combinations are too many, a row has the range of a workload's.
+// Costs returns the table of costs, with a row for each workload variant and a column for each level of the compared factor. If
+// there are too many variants, it has a row for each workload, with the range of the workload's variants.
 func Costs(r *analyse.Result) *Section {
 	s := &Section{ID: "costs"}
 	name, first := costNames(r), make(map[string]bool)
@@ -168,7 +168,7 @@ func Costs(r *analyse.Result) *Section {
 				rows[k] = make(map[record.Level]*words.Group)
 				order = append(order, k)
 			}
-			rows[k][l] = words.Groups(of[k])[0] // of one response
+			rows[k][l] = words.Groups(of[k])[0] // all are of one response
 		}
 	}
 	if len(order) == 0 {
@@ -243,7 +243,8 @@ func worthSetting(x *advice.Item) bool {
 	return !x.Contradicted && !x.Brief && (len(x.Sets) > 0 || len(x.Patches) > 0)
 }
 
-// goOn says how a study goes on. Results of an earlier tare do not have the flags that a cluster takes, such as that of tare's image.
+// goOn returns the command that continues a study. Results of an earlier tare lack the flags that a cluster needs, such as
+// --tare-image.
 func goOn(r *analyse.Result, dir string) string {
 	out := strings.TrimSpace("Go on: tare run " + folder(dir) + " " + r.On())
 	if r.OnCluster && r.Flags == "" {

@@ -82,8 +82,8 @@ func TestShortFitsAScreen(t *testing.T) {
 	}
 }
 
-// TestShortHasVariants: the variants of workloads have rows of their own if all of them have room, else a workload has the
-// range of them.
+// TestShortHasVariants: each workload variant has a row if there is room for all. Otherwise each workload has one row, with the
+// range of its variants.
 func TestShortHasVariants(t *testing.T) {
 	for _, c := range []struct {
 		variants int

@@ -50,7 +50,7 @@ type Sentence struct {
 // Options of the sentences.
 type Options struct {
 	Items int  // how many workloads a clause names before it counts the rest; 0: 3
-	First bool // count only the first response of each workload, as the short table has it
+	First bool // count only the first response of each workload, like the short table
 }
 
 func (o Options) items() int {
@@ -175,7 +175,7 @@ func cost(c *analyse.Comparison) float64 {
 // Headline sums up the study in a sentence or two.
 func Headline(r *analyse.Result) Sentence { return headline(r, false) }
 
-// headline counts all comparisons, or those of first responses.
+// headline counts all comparisons. With firstOnly, it counts only those of each workload's first response.
 func headline(r *analyse.Result, firstOnly bool) Sentence {
 	var n [kinds]int
 	total := 0
@@ -213,7 +213,7 @@ func headline(r *analyse.Result, firstOnly bool) Sentence {
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
-	if d := r.Discoveries; d != nil && d.Hold < d.Called && !firstOnly { // which is about all
+	if d := r.Discoveries; d != nil && d.Hold < d.Called && !firstOnly { // the discoveries count all responses
 		text += " " + survivors(d) + "."
 	}
 	if worst != nil {

@@ -35,14 +35,14 @@ func (*Fake) Name() string { return "fake" }
 
 // About implements sandbox.Kind.
 func (*Fake) About() string {
-	return "runs nothing: invented answers for the workloads noop, startup and density, to rehearse a study"
+	return "runs nothing, and invents answers for the workloads noop, startup and density, to rehearse a study"
 }
 
 // Params implements sandbox.Kind.
 func (*Fake) Params() []param.Param {
 	return []param.Param{{
 		Name: "slowdown", Type: param.Float, Default: "1", Min: 0.01, Max: 1000,
-		Help: "every invented figure is multiplied, and every command takes longer, by this ratio",
+		Help: "factor by which every invented figure is larger, and every command slower",
 	}}
 }
 

@@ -78,11 +78,11 @@ const (
 func flags() []param.Param {
 	return []param.Param{
 		{Name: flagDirectfs, Type: param.Enum, Default: asIs, Words: []string{asIs, "true", "false"},
-			Help: "runsc's flag: whether the sentry opens the host's files itself (true), or the gofer does for it; default: without the flag"},
+			Help: "runsc's flag: whether the sentry opens the host's files itself (true), or through the gofer; default: without the flag"},
 		{Name: flagOverlay, Type: param.Enum, Default: asIs, Words: []string{asIs, "none", "root:self", "root:memory", "all:self", "all:memory"},
-			Help: "runsc's flag: gVisor's own overlay over the root or all mounts, kept in a file (self) or in memory; default: without the flag, but none for a root that is written to"},
+			Help: "runsc's flag: gVisor's own overlay over the root or all mounts, in a file (self) or in memory; default: without the flag, but none for a writable root"},
 		{Name: flagAccess, Type: param.Enum, Default: asIs, Words: []string{asIs, "shared", "exclusive"},
-			Help: "runsc's flag: whether others may change the files of volumes (shared), so that gVisor asks the host again and again; default: without the flag"},
+			Help: "runsc's flag: whether others may change the files of volumes (shared), so that gVisor must check the host's files repeatedly; default: without the flag"},
 	}
 }
 
@@ -106,7 +106,7 @@ func (k *Runtime) Params() []param.Param {
 		return nil
 	}
 	return append([]param.Param{{Name: paramSettle, Type: param.Duration, Default: "1s", Min: 0, Max: 60,
-		Help: "how old a sandbox is at least before anything in it is measured: in its first second gVisor's clock is not calibrated, and each reading of it is a system call; 0s weighs that too"}}, flags()...)
+		Help: "minimum age of a sandbox before tare measures in it: in the first second gVisor's clock is not calibrated, and each reading of it is a system call; 0s measures that too"}}, flags()...)
 }
 
 // Check runs the smallest program in a real container.

@@ -23,8 +23,8 @@ func TestListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen["uperf"] = seen["net"]             // the profiles that net runs have a page of their own
-	seen["objects-files"] = seen["objects"] // the files that objects runs do too
+	seen["uperf"] = seen["net"]             // a separate page for the profiles of net
+	seen["objects-files"] = seen["objects"] // a separate page for the files of objects
 	for _, p := range pages {
 		if name := filepath.Base(p[:len(p)-len(".md")]); !seen[name] {
 			t.Errorf("%s describes a workload that is not listed", p)

@@ -139,7 +139,7 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 	if v.Str("nodes") == Simulated {
 		simulated = v.Int("count")
 		if v.Str(loadfile.Param) != "" {
-			simulated = 1 // how many pods a file has is not counted
+			simulated = 1 // tare does not count the pods of a file
 		}
 	}
 	return []workload.Role{{

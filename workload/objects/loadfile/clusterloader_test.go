@@ -190,7 +190,7 @@ func TestObjects(t *testing.T) {
 		"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}}":                                                                "as many pods as the cluster has nodes",
 		"{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: x}}":                                                    "write apps/v1",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: kube-system}}":                                             "only in namespaces of its own",
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, finalizers: [a/b]}}":                                                  "would not go with its namespace",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, finalizers: [a/b]}}":                                                  "could outlive its namespace",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {}}":                                                                            "has no name",
 		"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {externalIPs: [1.2.3.4]}}":                                       "external addresses",
 		"{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}":                                                                 "has no container",

@@ -85,10 +85,10 @@ func (o *burnObject) render(job string, iteration, replica int) (*yaml.Node, err
 		o.count = len(docs) // the first time
 	}
 	if len(docs) != o.count || o.document >= len(docs) {
-		return nil, at(o.file, &yaml.Node{}, "write as many in each iteration", "the template makes %d objects, and %d before", len(docs), o.count)
+		return nil, at(o.file, &yaml.Node{}, "write a template with the same number in each iteration", "the template renders to %d objects, but the first time to %d", len(docs), o.count)
 	}
 	if o.document == 0 && len(docs) == 1 && docs[0].Kind != yaml.MappingNode && docs[0].Kind != yaml.SequenceNode {
-		return nil, at(o.file, docs[0], "write KEY: VALUE", "the template makes no mapping")
+		return nil, at(o.file, docs[0], "write KEY: VALUE", "the template does not render to a mapping")
 	}
 	return docs[o.document], nil
 }

@@ -154,7 +154,7 @@ func (t *goTemplate) render(data map[string]any, seed string, env map[string]str
 // bounded is a text that does not grow without end.
 type bounded struct{ strings.Builder }
 
-var errTooLong = fmt.Errorf("it renders to more than %d bytes", maxRendered)
+var errTooLong = fmt.Errorf("the output has more than %d bytes", maxRendered)
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > maxRendered {

@@ -99,7 +99,7 @@ func TestBurnerRefused(t *testing.T) {
 		{"kind: Service", "kind: Namespace", "Namespace belongs to the whole cluster"},
 		{"kind: Service", "kind: Secret", "the load must not read secrets"},
 		{"jobType: read", "jobType: kubevirt", `tare does not run jobs of the type "kubevirt"`},
-		{`patchType: "application/json-patch+json"`, `patchType: "application/merge-patch+json"`, "file, templates/label.json, line 1, column 1: the change does not have the form"},
+		{`patchType: "application/json-patch+json"`, `patchType: "application/merge-patch+json"`, "file, templates/label.json, line 1, column 1: the patch does not have the form"},
 		{"name: look", "name: ''", "the job has no name"},
 	} {
 		_, err := loadfile.Parse(bundle(t, "burner.yaml", c.from, c.to), vars)
@@ -147,7 +147,7 @@ func TestTemplateBounds(t *testing.T) {
 		`{{ $l := list 1 }}{{ range until 99 }}{{ $l = list $l $l }}{{ end }}{{ $l }}`:    "bytes or elements",
 		`{{ $s := "x" }}{{ range until 99 }}{{ $s = print $s $s }}{{ end }}`:              "bytes or elements",
 		`{{ printf "%99999d" 1 }}`:                                                        "width",
-		`{{ range until 9999 }}{{ repeat 999 "x" }}{{ end }}`:                             "it renders to more than",
+		`{{ range until 9999 }}{{ repeat 999 "x" }}{{ end }}`:                             "the output has more than",
 		`{{ repeat 1000000000 "xxxxxxxxxx" }}`:                                            "bytes or elements",
 		`{{ div 1 0 }}`:                                                                   "a division by 0",
 		`{{ html "x" }}`:                                                                  "does not have this function",

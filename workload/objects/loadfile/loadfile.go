@@ -186,7 +186,7 @@ func (p *parser) space(n *yaml.Node, name string) int {
 	case len(name) > 63 || !labelRE.MatchString(name):
 		p.fail(n, "write at most 63 lower-case letters, digits and hyphens", "%q is not the name of a namespace", name)
 	case len(p.plan.Spaces) == maxSpaces:
-		p.fail(n, "write fewer", "the file creates more than %d namespaces", maxSpaces)
+		p.fail(n, "create fewer namespaces", "the file creates more than %d namespaces", maxSpaces)
 	}
 	i = len(p.plan.Spaces)
 	p.plan.Spaces, p.spaces[name] = append(p.plan.Spaces, Space{Name: name, line: n.Line}), i

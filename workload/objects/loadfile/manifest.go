@@ -32,7 +32,7 @@ func object(file string, n *yaml.Node) (*Request, error) {
 		return nil, at(file, kind, "remove it; docs/workloads/objects-files.md has the kinds that the load creates", "%s %s", kind.Value, notKind(version.Value, kind.Value))
 	}
 	if version.Value != k.APIVersion() {
-		return nil, at(file, version, "write "+k.APIVersion(), "the API %s has no %s, or not any more", version.Value, k.Name)
+		return nil, at(file, version, "write "+k.APIVersion(), "the API %s does not have the kind %s, or no longer has it", version.Value, k.Name)
 	}
 	r := &Request{Kind: k}
 	if err := r.meta(file, n); err != nil {
@@ -64,12 +64,12 @@ func (r *Request) meta(file string, n *yaml.Node) error {
 		}
 		return at(file, meta, "write metadata: and below it name: NAME", "the %s has no name", r.Kind.Name)
 	case len(name.Value) > 253 || !nameRE.MatchString(name.Value):
-		return at(file, name, "write small letters, digits, - and .", "%q is not the name of an object", name.Value)
+		return at(file, name, "write lower-case letters, digits, - and .", "%q is not a valid name of an object", name.Value)
 	}
 	r.Name = name.Value
 	for _, key := range []string{"finalizers", "ownerReferences"} {
 		if v := get(meta, key); v != nil && len(v.Content) > 0 {
-			return at(file, v, "remove it", "with %s the object would not go with its namespace", key)
+			return at(file, v, "remove it", "with %s the object could outlive its namespace", key)
 		}
 	}
 	if v := get(meta, "namespace"); v != nil && v.Value != "" {
@@ -77,7 +77,7 @@ func (r *Request) meta(file string, n *yaml.Node) error {
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		if v := get(meta, key); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
-			return at(file, v, "write KEY: VALUE", "%s are no mapping", key)
+			return at(file, v, "write KEY: VALUE", "%s are not a mapping", key)
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (r *Request) pods(file string, n *yaml.Node) error {
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		if v := get(n, append(slices.Clone(r.Kind.Pod[:len(r.Kind.Pod)-1]), "metadata", key)...); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
-			return at(file, v, "write KEY: VALUE", "%s of the pods are no mapping", key)
+			return at(file, v, "write KEY: VALUE", "%s of the pods are not a mapping", key)
 		}
 	}
 	r.Pods = 1
@@ -149,7 +149,7 @@ func value(file string, n *yaml.Node) (any, error) {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, at(file, n, "write keys that are words", "this has no form in JSON: %v", err)
+		return nil, at(file, n, "write keys that are strings", "this cannot be converted to JSON: %v", err)
 	}
 	if len(b) > maxObject {
 		return nil, at(file, n, "make it smaller", "the object has %d bytes, more than %d", len(b), maxObject)

@@ -120,7 +120,7 @@ func (t *openshiftTemplate) replace(n *yaml.Node, lookup func(string) (string, b
 			if v, ok := lookup(m[1]); ok {
 				var doc yaml.Node
 				if err := yaml.Unmarshal([]byte(v), &doc); err != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.ScalarNode {
-					return nil, at(t.file, n, "write a number, a truth value or a word", "the value of %s is not one", m[1])
+					return nil, at(t.file, n, "write a number, true, false or a word", "the value of %s has another type", m[1])
 				}
 				out.Value, out.Tag, out.Style = doc.Content[0].Value, doc.Content[0].Tag, doc.Content[0].Style
 			}

@@ -167,7 +167,7 @@ func (b *burn) patch(n *yaml.Node) *patch {
 		if t == nil {
 			t = n
 		}
-		b.fail(t, "write patchType: one of "+strings.Join(patchTypes(), ", "), "the change has no known type")
+		b.fail(t, "write patchType: one of "+strings.Join(patchTypes(), ", "), "the type of the patch is missing or unknown")
 		return nil
 	}
 	o := b.object(n)
@@ -186,7 +186,7 @@ func (p *patch) of(r *Request, iteration int) (*Request, error) {
 	}
 	list := p.kind == "application/json-patch+json"
 	if list != (n.Kind == yaml.SequenceNode) {
-		return nil, at(o.file, n, "write a list for application/json-patch+json, else KEY: VALUE", "the change does not have the form of %s", p.kind)
+		return nil, at(o.file, n, "write a list for application/json-patch+json, and KEY: VALUE for the other types", "the patch does not have the form of %s", p.kind)
 	}
 	out := &Request{Kind: r.Kind, Space: r.Space, Name: r.Name, Type: p.kind}
 	if list {
@@ -224,7 +224,7 @@ func (r *Request) Change() ([]byte, error) {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("the change of %s %s: %w", r.Kind.Name, r.Name, err)
+		return nil, fmt.Errorf("the patch of %s %s: %w", r.Kind.Name, r.Name, err)
 	}
 	return b, nil
 }
@@ -241,11 +241,11 @@ func (r *Request) Query() string {
 func harmlessMeta(file string, meta *yaml.Node, name string) error {
 	for _, key := range []string{"finalizers", "ownerReferences", "namespace"} {
 		if v := get(meta, key); v != nil {
-			return at(file, v, "remove it", "a change of %s could keep the object from going with its namespace", key)
+			return at(file, v, "remove it", "with a patch of %s the object could outlive its namespace", key)
 		}
 	}
 	if v := get(meta, "name"); v != nil && v.Value != name {
-		return at(file, v, "remove it", "a change cannot rename an object")
+		return at(file, v, "remove it", "a patch cannot rename an object")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func numbered(base string) func(o *yaml.Node, i int) {
 	return func(o *yaml.Node, i int) { set(o, base+strconv.Itoa(i), "metadata", "name") }
 }
 
-// templates makes the objects of a template so many times.
+// templates creates the objects of a template, as often as the file says.
 func (l *loader) templates(n *yaml.Node) {
 	if !l.keys(n, "a template", "num", "file", "parameters", "sync", "basename") || get(n, "file") == nil {
 		if l.err == nil {
@@ -80,7 +80,7 @@ func (l *loader) distinct(n *yaml.Node, count, each int, nth func(int) (*Request
 	return l.err == nil
 }
 
-// placed is an object in a namespace, its pods on nodes with these labels.
+// placed returns the request for an object in a namespace. Its pods run on nodes with these labels.
 func placed(file string, o *yaml.Node, space int, node map[string]string) (*Request, error) {
 	if k := kindOf(text(o, "kind")); k != nil && k.Pod != nil && get(o, k.Pod...) != nil {
 		for key, v := range node {
@@ -94,7 +94,7 @@ func placed(file string, o *yaml.Node, space int, node map[string]string) (*Requ
 	return r, err
 }
 
-// batches makes batches of count uses, with each so many objects, as a tuning set says.
+// batches divides count uses of a template into batches, as a tuning set says. Each use creates the same number of objects.
 func (l *loader) batches(n *yaml.Node, count, each int, t tuning, nth func(int) (*Request, error)) {
 	step := t.step
 	if step == 0 {
@@ -112,7 +112,7 @@ func (l *loader) batches(n *yaml.Node, count, each int, t tuning, nth func(int) 
 	}
 }
 
-// plain makes so many objects of a file's one, each changed.
+// plain creates objects from the one object of a file, and changes each of them.
 func (l *loader) plain(n *yaml.Node, sort string, count int, t tuning, change func(o *yaml.Node, i int)) {
 	file := get(n, "file")
 	if file == nil {
@@ -136,7 +136,7 @@ func (l *loader) plain(n *yaml.Node, sort string, count int, t tuning, change fu
 	})
 }
 
-// usual is the word for the loader's own templates.
+// usual is the name that stands for the loader's own templates.
 const usual = "default"
 
 func usualFile(sort string) string { return "content/" + sort + "-default.json" }
@@ -166,7 +166,7 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 	}
 	docs, err := documents(name.Value, src, nil)
 	if err == nil && len(docs) != 1 {
-		err = at(name.Value, &yaml.Node{}, "write one", "the file has %d objects", len(docs))
+		err = at(name.Value, &yaml.Node{}, "write one object in each file", "the file has %d objects", len(docs))
 	}
 	if err == nil && docs[0].Kind != yaml.MappingNode {
 		err = at(name.Value, docs[0], "write KEY: VALUE", "the file is not a mapping")
@@ -180,5 +180,5 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 }
 
 func (p *parser) missing(name *yaml.Node) {
-	p.fail(name, "put it next to this file or into the folder content there, or do the same in one of the two folders above", "cannot find the file %s", name.Value)
+	p.fail(name, "put it next to this file, into the folder content there, or into either place in one of the two folders above", "cannot find the file %s", name.Value)
 }

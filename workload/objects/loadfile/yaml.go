@@ -47,7 +47,7 @@ func documents(file, text string, marks []int) ([]*yaml.Node, error) {
 			out = append(out, n.Content[0])
 		}
 		if len(out) > maxKinds {
-			return nil, at(file, n.Content[0], "make several files of it", "the file has more than %d documents", maxKinds)
+			return nil, at(file, n.Content[0], "split it into several files", "the file has more than %d documents", maxKinds)
 		}
 	}
 }
@@ -83,11 +83,11 @@ func tidy(file string, n *yaml.Node, place func(int) int, depth int) error {
 			continue
 		}
 		if c.Kind != yaml.ScalarNode {
-			return at(file, c, "write a word", "a key is not a plain word")
+			return at(file, c, "write a word", "a key is not a word")
 		}
 		for j := 0; j < i; j += 2 {
 			if n.Content[j].Value == c.Value {
-				return at(file, c, "remove one", "the key %q stands here twice", c.Value)
+				return at(file, c, "remove one", "the key %q appears twice", c.Value)
 			}
 		}
 	}
