@@ -58,7 +58,7 @@ func TestEndsOnTwoNodes(t *testing.T) {
 		{record.PathWire, "server", "a", "a"},
 	} {
 		e, _ := engine(t, "")
-		e.Peer = func(node string) string { return map[string]string{"a": "b"}[node] }
+		e.Nodes = []string{"a", "b"}
 		c := &e.Study.Strata[0].Cells[0]
 		*c = append(*c, record.Level{Factor: study.FactorLinkPath, Value: tt.path}, record.Level{Factor: study.FactorIsolate, Value: tt.isolate})
 		next := first(e)
