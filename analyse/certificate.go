@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 	"tare/study"
@@ -23,6 +25,18 @@ type Certificate struct {
 	Differ    []string `json:"differ,omitempty"`  // "CPU limit 0.5 cores, none natively"
 	Program   string   `json:"program,omitempty"` // the runtime that both sides ran with the same settings, though their sandboxes have different names
 	Unread    []string `json:"unread,omitempty"`  // what a node's observer would have read of both sides
+	// Copies says where the copies of the treatment were, and BaseCopies where those of the baseline were; nil: neither has several, or
+	// the trials name no nodes.
+	Copies     *Copies `json:"copies,omitempty"`
+	BaseCopies *Copies `json:"baseline_copies,omitempty"`
+}
+
+// Copies is where the copies of a cell were, by all of its trials that count.
+type Copies struct {
+	Count  int      `json:"count"` // of a trial
+	AtOnce int      `json:"nodes"` // that a trial had copies on; the fewest, if trials differ
+	Most   int      `json:"most"`  // copies on one node
+	On     []string `json:"on"`    // nodes that had copies, in any trial
 }
 
 // term is a fact that both sides of a comparison should share.
@@ -37,7 +51,7 @@ type term struct {
 func terms() []term {
 	plain := func(v string) string { return v }
 	return []term{
-		{record.FactNode, "node", "", plain, false},
+		{record.FactNode, "node", study.FactorCopiesOn, plain, false},
 		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" }), true},
 		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) }), true},
 		{record.FactImageDigest, "image", "", plain, false},
@@ -103,6 +117,13 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 			x.compare(b, t, seen, differ)
 		}
 	}
+	c.Copies, c.BaseCopies = copiesOf(own), copiesOf(base)
+	if max(c.Copies.count(), c.BaseCopies.count()) < 2 {
+		c.Copies, c.BaseCopies = nil, nil
+	}
+	if c.Copies.count() > 1 && !reflect.DeepEqual(c.Copies, c.BaseCopies) {
+		unlike(own, differ)
+	}
 	was, _ := baseCell.Get(study.FactorSandbox)
 	if is, _ := cell.Get(study.FactorSandbox); is != was {
 		c.Program = sameProgram(base, own)
@@ -120,6 +141,70 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 			c.Differ = append(c.Differ, differ[x.name])
 		default:
 			c.Same = append(c.Same, x.name)
+		}
+	}
+}
+
+func (c *Copies) count() int {
+	if c == nil {
+		return 0
+	}
+	return c.Count
+}
+
+// copiesOf is where the copies of a cell's trials were; nil if they do not say.
+func copiesOf(trials map[int]*record.Trial) *Copies {
+	var out *Copies
+	for _, t := range trials {
+		on := map[string]map[int]bool{} // copies, by node
+		count := 0
+		for name, node := range t.Facts {
+			if role, is := strings.CutSuffix(name, "."+record.FactNode); is {
+				_, k := record.CopyOf(role)
+				if on[node] == nil {
+					on[node] = map[int]bool{}
+				}
+				on[node][k] = true
+				count = max(count, k)
+			}
+		}
+		if count == 0 {
+			continue
+		}
+		if out == nil {
+			out = &Copies{AtOnce: len(on)}
+		}
+		out.Count, out.AtOnce = max(out.Count, count), min(out.AtOnce, len(on))
+		for node, of := range on {
+			out.Most, out.On = max(out.Most, len(of)), ordered.Add(out.On, node)
+		}
+	}
+	if out != nil {
+		slices.Sort(out.On)
+	}
+	return out
+}
+
+// unlike notes the first difference between the nodes of a trial's copies. It matters where the baseline has no such copies, which
+// would differ as much.
+func unlike(trials map[int]*record.Trial, differ map[string]string) {
+	for _, x := range terms() {
+		if !slices.Contains([]string{record.FactKernel, record.FactOS, record.FactRuntime}, x.fact) {
+			continue
+		}
+		for _, t := range trials {
+			for name, v := range t.Facts {
+				copied, is := strings.CutSuffix(name, "."+x.fact)
+				role, k := record.CopyOf(copied)
+				first := t.Facts[role+"."+x.fact]
+				if !is || k == 1 || first == "" || first == v {
+					continue
+				}
+				text := fmt.Sprintf("%s: %s %s, of the first copy %s", copied, x.name, x.show(v), x.show(first))
+				if differ[x.name] == "" || text < differ[x.name] {
+					differ[x.name] = text
+				}
+			}
 		}
 	}
 }
