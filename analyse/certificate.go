@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,10 @@ type Certificate struct {
 	Differ    []string `json:"differ,omitempty"`  // "CPU limit 0.5 cores, none natively"
 	Program   string   `json:"program,omitempty"` // the runtime, if both sides ran the same one with the same settings under different sandbox names
 	Unread    []string `json:"unread,omitempty"`  // facts that are missing because no observer read them
+	// Copies says where the copies of the treatment were, and BaseCopies where those of the baseline were; nil: neither has several, or
+	// the trials name no nodes.
+	Copies     *Copies `json:"copies,omitempty"`
+	BaseCopies *Copies `json:"baseline_copies,omitempty"`
 }
 
 // term is a fact that both sides of a comparison should share.
@@ -37,7 +42,7 @@ type term struct {
 func terms() []term {
 	plain := func(v string) string { return v }
 	return []term{
-		{record.FactNode, "node", "", plain, false},
+		{record.FactNode, "node", study.FactorCopiesOn, plain, false},
 		{record.FactCPULimit, "CPU limit in force", study.FactorCPULimit, unlessNone(func(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) + " cores" }), true},
 		{record.FactMemoryLimit, "memory limit in force", study.FactorMemoryLimit, unlessNone(func(n float64) string { return param.FormatSize(int64(n)) }), true},
 		{record.FactImageDigest, "image", "", plain, false},
@@ -115,6 +120,13 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 		c.Differ = append(c.Differ, "memory answered its requests, a disk those of the baseline")
 	case 2*fromDisk > c.Blocks:
 		c.Differ = append(c.Differ, "a disk answered its requests, memory those of the baseline")
+	}
+	c.Copies, c.BaseCopies = copiesOf(own), copiesOf(base)
+	if max(c.Copies.count(), c.BaseCopies.count()) < 2 {
+		c.Copies, c.BaseCopies = nil, nil
+	}
+	if c.Copies.count() > 1 && !reflect.DeepEqual(c.Copies, c.BaseCopies) {
+		unlike(own, differ)
 	}
 	was, _ := baseCell.Get(study.FactorSandbox)
 	if is, _ := cell.Get(study.FactorSandbox); is != was {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/record"
 	"tare/study"
@@ -89,6 +90,46 @@ func TestCertificateMemory(t *testing.T) {
 		c.compare(base, own, nil, nil)
 		if d := cmp.Diff(x.want, c.Differ); d != "" {
 			t.Error(d)
+		}
+	}
+}
+
+// TestCertificateOfCopies: where the copies of both sides were, and that another node's kernel counts where the baseline has no copy there.
+func TestCertificateOfCopies(t *testing.T) {
+	shared := record.Cell{{Factor: "workload", Value: "cpu"}}
+	of := func(compare string, base, own map[string]string) []Certificate {
+		st := &study.Study{Compare: compare, Baseline: "a", Workloads: []study.Workload{{Label: "cpu", Kind: "cpu", Responses: []string{"x"}}}}
+		s := study.Stratum{Key: shared.Key(), Shared: shared}
+		var trials []record.Trial
+		for i, facts := range []map[string]string{base, own} {
+			s.Cells = append(s.Cells, append(shared[:1:1], record.Level{Factor: compare, Value: []string{"a", "b"}[i]}))
+			for block := range 2 {
+				trials = append(trials, record.Trial{Seq: len(trials) + 1, Block: block + 1, Attempt: 1, Cell: s.Cells[i], Status: record.OK, Facts: facts,
+					Samples: []record.Sample{{Name: "x", Value: 1}}})
+			}
+		}
+		st.Strata = []study.Stratum{s}
+		return Analyse(st, trials, nil).Certificates
+	}
+	alone := map[string]string{"main.node": "n1", "main.node_kernel": "6.1"}
+	spread := map[string]string{"main.node": "n1", "main-2.node": "n2", "main-3.node": "n1", "main.node_kernel": "6.1", "main-2.node_kernel": "6.2", "main-3.node_kernel": "6.1"}
+	crowd := map[string]string{"main.node": "n2", "main-2.node": "n2", "main-3.node": "n2", "main.node_kernel": "6.1", "main-2.node_kernel": "6.1", "main-3.node_kernel": "6.1"}
+	one, two := &Copies{Count: 1, AtOnce: 1, Most: 1, On: []string{"n1"}}, &Copies{Count: 3, AtOnce: 2, Most: 2, On: []string{"n1", "n2"}}
+	unlike := []string{"main-2: node's kernel 6.2, of the first copy 6.1"}
+	for name, tt := range map[string]struct {
+		compare   string
+		base, own map[string]string
+		want      Certificate
+	}{
+		"more copies":   {study.FactorCopies, alone, spread, Certificate{Same: []string{"node"}, Differ: unlike, Copies: two, BaseCopies: one}},
+		"as many":       {study.FactorSandbox, spread, spread, Certificate{Same: []string{"node", "node's kernel"}, Copies: two, BaseCopies: two}},
+		"another place": {study.FactorCopiesOn, crowd, spread, Certificate{Differ: []string{"main-2: node's kernel 6.2, in the baseline 6.1"}, Copies: two, BaseCopies: &Copies{Count: 3, AtOnce: 1, Most: 3, On: []string{"n2"}}}},
+		"no copies":     {study.FactorSandbox, alone, alone, Certificate{Same: []string{"node", "node's kernel"}}},
+	} {
+		got := of(tt.compare, tt.base, tt.own)
+		tt.want.Stratum, tt.want.Treatment, tt.want.Blocks = shared.Key(), tt.compare+"=b", 2
+		if d := cmp.Diff([]Certificate{tt.want}, got, cmpopts.IgnoreFields(Certificate{}, "Unread")); d != "" {
+			t.Errorf("%s: %s", name, d)
 		}
 	}
 }

@@ -53,8 +53,8 @@ const (
 
 // othersOf is what everything beside a trial used of its machine's processors, and how many there are.
 func (a *analysis) othersOf(t *record.Trial) (cores, processors float64, ok bool) {
-	if path, _ := t.Cell.Get(study.FactorLinkPath); path == record.PathNodes {
-		return 0, 0, false // only one of its two machines was read
+	if path, _ := t.Cell.Get(study.FactorLinkPath); path == record.PathNodes || study.Spread(t.Cell) > 1 {
+		return 0, 0, false // only one of its machines was read
 	}
 	return a.causeReader.Others(t.Identity())
 }

@@ -309,7 +309,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	cold := s.copies(st)
 	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated}
 	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Peer: at.peer, Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Trying: r.Trying,
 	}}
 }
 

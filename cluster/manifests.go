@@ -78,7 +78,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 		}
 		on.nodes = []record.Node{{Name: someNode}}
 		if slices.ContainsFunc(r.Study.Factors, func(f study.Factor) bool {
-			return f.Name == study.FactorLinkPath && slices.Contains(f.Levels, record.PathNodes)
+			return f.Name == study.FactorLinkPath && slices.Contains(f.Levels, record.PathNodes) || f.Name == study.FactorCopiesOn && slices.Contains(f.Levels, study.CopiesSpread)
 		}) {
 			on.nodes = append(on.nodes, record.Node{Name: otherNode})
 		}
@@ -156,7 +156,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 		simulated = s.simulated
 	}
 	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated}
-	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Peer: on.peer}
+	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Nodes: on.names()}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
 		return nil, nil, err

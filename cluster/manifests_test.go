@@ -111,6 +111,22 @@ func TestManifestsOfTwoNodes(t *testing.T) {
 	}
 }
 
+// TestManifestsOfSpreadCopies: without a cluster, too, copies are on different nodes.
+func TestManifestsOfSpreadCopies(t *testing.T) {
+	const text = "study: two\nfactors: {sandbox: [process], copies: [3], copies-on: [spread]}\nworkloads: {cpu: {}}\nsentinel: off\n"
+	on := map[string]string{}
+	cat := without()
+	cat.Nodes = true
+	for _, m := range madeOf(t, text, &Site{}, cat) {
+		if p, is := m.Object.(*corev1.Pod); is && p.Labels[pod.LabelRole] != "" {
+			on[p.Labels[pod.LabelRole]] = p.Spec.NodeSelector[corev1.LabelHostname]
+		}
+	}
+	if want := map[string]string{"main": someNode, "main-2": otherNode, "main-3": someNode}; !maps.Equal(on, want) {
+		t.Errorf("the copies are on %v, want %v", on, want)
+	}
+}
+
 // TestManifestsShared: in an existing namespace, no namespace and no quota is made.
 func TestManifestsShared(t *testing.T) {
 	for _, m := range made(t, &Site{Namespace: "bench", Observe: true}, without()) {

@@ -14,7 +14,6 @@ import (
 
 	"tare/cluster/observer"
 	"tare/host/probe"
-	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
 	"tare/trial"
@@ -35,13 +34,12 @@ type place struct {
 	simulated int
 }
 
-// peer is the other node of a pair, by trial.Maker.
-func (p place) peer(node string) string {
-	var all []string
+// names are those of the nodes, by trial.Maker.
+func (p place) names() (all []string) {
 	for _, n := range p.at {
 		all = append(all, n.Name)
 	}
-	return plan.Peer(all, node)
+	return all
 }
 
 // checkLink says why pods cannot be linked so.

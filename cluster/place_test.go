@@ -10,19 +10,6 @@ import (
 	"tare/trial"
 )
 
-// TestPeer: each node is in as many pairs as another, and one node alone has no peer.
-func TestPeer(t *testing.T) {
-	three := place{at: []record.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
-	for node, want := range map[string]string{"a": "b", "b": "c", "c": "a", "gone": ""} {
-		if got := three.peer(node); got != want {
-			t.Errorf("the peer of %s is %q, want %q", node, got, want)
-		}
-	}
-	if got := (place{at: three.at[:1]}).peer("a"); got != "" {
-		t.Errorf("a node alone has the peer %q", got)
-	}
-}
-
 // TestLinkOfPods: pods can be on two nodes, and no more can be done with what links them.
 func TestLinkOfPods(t *testing.T) {
 	two, one := place{at: []record.Node{{Name: "a"}, {Name: "b"}}}, place{at: []record.Node{{Name: "a"}}}

@@ -56,22 +56,28 @@ func (p *Plan) decides(pass int) bool {
 		slices.ContainsFunc(p.study.Workloads, func(w study.Workload) bool { return w.AutoTurns }))
 }
 
-// Uses returns the nodes that a trial needs: that of its block, and the next one if its ends are apart.
+// Uses returns the nodes that a trial needs: that of its block, the next ones if its copies are spread, and one more if
+// its ends are apart.
 func (p *Plan) Uses(n Next) []string {
+	many := study.Spread(n.Cell)
 	if path, _ := n.Cell.Get(study.FactorLinkPath); path == record.PathNodes {
-		return []string{n.Node, Peer(p.all, n.Node)}
+		many++
 	}
-	return []string{n.Node}
+	out := []string{n.Node}
+	for k := 1; k < min(many, len(p.all)); k++ {
+		out = append(out, After(p.all, n.Node, k))
+	}
+	return out
 }
 
-// Peer is the node of the far ends of a trial whose ends are on two nodes: the next one by name, so that each node is in
-// as many pairs as another. It is "" if there is none.
-func Peer(nodes []string, node string) string {
+// After is the k-th node after a node, of a list that is sorted by name and goes round: so each node is in as many trials on
+// several nodes as another. It is "" if the node is not in the list.
+func After(nodes []string, node string, k int) string {
 	i := slices.Index(nodes, node)
-	if i < 0 || len(nodes) < 2 {
+	if i < 0 {
 		return ""
 	}
-	return nodes[(i+1)%len(nodes)]
+	return nodes[(i+k)%len(nodes)]
 }
 
 // lookahead is a walk over what is not measured yet. It changes nothing of the plan's.

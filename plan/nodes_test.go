@@ -324,3 +324,32 @@ func FuzzLivesWithNodes(f *testing.F) {
 	f.Add(uint64(790)) // a result that comes after a later one
 	f.Fuzz(func(t *testing.T, seed uint64) { life(t, seed) })
 }
+
+// TestUses: the nodes of a trial begin with its block's, and go round in the order of their names.
+func TestUses(t *testing.T) {
+	spread := func(n string) record.Cell {
+		return record.Cell{{Factor: study.FactorCopies, Value: n}, {Factor: study.FactorCopiesOn, Value: study.CopiesSpread}}
+	}
+	apart := record.Level{Factor: study.FactorLinkPath, Value: record.PathNodes}
+	for _, tt := range []struct {
+		nodes []string
+		on    string
+		cell  record.Cell
+		want  []string
+	}{
+		{[]string{"c", "a", "b"}, "b", spread("1"), []string{"b"}},
+		{[]string{"c", "a", "b"}, "b", spread("2"), []string{"b", "c"}},
+		{[]string{"c", "a", "b"}, "b", spread("8"), []string{"b", "c", "a"}},
+		{[]string{"c", "a", "b"}, "c", append(spread("2"), apart), []string{"c", "a", "b"}},
+		{[]string{"c", "a", "b"}, "c", record.Cell{apart}, []string{"c", "a"}},
+		{[]string{"a"}, "a", append(spread("2"), apart), []string{"a"}},
+	} {
+		got := New(watched(1, 2, 0, 0.05), nil, tt.nodes).Uses(Next{Cell: tt.cell, Node: tt.on})
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s on %s of %q: %s", tt.cell, tt.on, tt.nodes, d)
+		}
+	}
+	if got := After([]string{"a", "b"}, "gone", 1); got != "" {
+		t.Errorf("after a node that is not there: %q", got)
+	}
+}

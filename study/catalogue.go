@@ -24,6 +24,8 @@ type Catalogue struct {
 	Elsewhere []param.Param
 	// Lacks says of a level of the factor sandbox that is none of Sandboxes what is wrong with it, and what to write instead. Nil: the usual words.
 	Lacks func(level string) (what, instead string)
+	// Nodes says that the place may have several nodes, so that copies can be spread over them.
+	Nodes bool
 	// Stored accepts what a study of results may have: combinations of options that are
 	// refused since, and sandboxes and collectors that only another tare knows.
 	Stored bool
@@ -116,6 +118,8 @@ func Factors() []param.Param {
 			Help: "what joins the two sides: one bridge (on a cluster: one node), two bridges and a wire, two bridges and a VXLAN tunnel, or the network between two nodes of a cluster"},
 		{Name: FactorCopies, Type: param.Int, Default: "1", Min: 1, Max: MostCopies,
 			Help: "sets of the workload's sandboxes that run the same load at once, each with volumes of its own"},
+		{Name: FactorCopiesOn, Type: param.Enum, Default: copiesOnOne, Words: []string{copiesOnOne, CopiesSpread},
+			Help: "where the copies are: on one host or node, or on a cluster, on its nodes in turn"},
 		{Name: record.SettingMigrationCost, Type: param.Duration, Default: record.SettingHost, Min: 0, Max: 1, Words: []string{record.SettingHost},
 			Help: "a setting of the host's kernel during the trial: how long after it ran a thread counts as cache-hot, so that it stays on its processor (sched_migration_cost_ns)"},
 		{Name: record.SettingARPLimit, Type: param.Int, Default: record.SettingHost, Min: 16, Max: 1 << 20, Words: []string{record.SettingHost},

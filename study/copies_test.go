@@ -109,3 +109,47 @@ func TestRatioFigure(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestSpread: copies are spread over the nodes of a cluster. One host has one node.
+func TestSpread(t *testing.T) {
+	cat := testCatalogue()
+	cat.Nodes = true
+	text := strings.Replace(neighbours, "copies: [1, 2, 4]", "copies: [1, 2, 4]\n  copies-on: [one, spread]", 1)
+	s, err := Parse("t.yaml", []byte(text), cat, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range slices.Concat(s.Strata[0].Cells, s.Strata[1].Cells) {
+		got, err := s.Resolve(cat, c)
+		on, _ := c.Get(FactorCopiesOn)
+		want := 1
+		if on == CopiesSpread {
+			want = got.Copies
+		}
+		if err != nil || got.Spread != (on == CopiesSpread) || Spread(c) != want {
+			t.Errorf("%s: spread %v over %d nodes, %v", c, got.Spread, Spread(c), err)
+		}
+	}
+	if n := Spread(record.Cell{{Factor: FactorCopiesOn, Value: CopiesSpread}}); n != 1 {
+		t.Errorf("without copies: %d nodes", n)
+	}
+	stored := testCatalogue()
+	stored.Stored = true
+	if _, err := Parse("t.yaml", []byte(text), stored, nil); err != nil {
+		t.Errorf("results on another host: %v", err)
+	}
+	for _, tt := range []struct {
+		name, src, want string
+		nodes           bool
+	}{
+		{"on a host", text, "t.yaml:5:20: copies-on: spread needs the nodes of a cluster, and this is one host; write one, or measure on a cluster (--on k8s)", false},
+		{"no such level", strings.Replace(text, "spread", "spraed", 1), `t.yaml:5:20: "spraed" is not a level of copies-on; did you mean "spread"?`, true},
+		{"without copies", "study: x\nfactors: {sandbox: [process, runc], copies-on: [spread]}\nworkloads: {cpu: {}}\n",
+			"t.yaml:2:37: copies-on places copies, and the study has none; add the factor copies: [1, 2], or remove copies-on", true},
+	} {
+		cat.Nodes = tt.nodes
+		if _, err := Parse("t.yaml", []byte(tt.src), cat, nil); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v\nwant %s", tt.name, err, tt.want)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (d *draft) suits(w *load, i int) bool {
 		return w.info.Endpoints > 1
 	case f.stores && !w.info.Stores:
 		return false
-	case f.name == FactorCopies:
+	case f.name == FactorCopies, f.name == FactorCopiesOn:
 		return !w.info.Launches // it starts sandboxes one after another itself
 	case f.name == FactorCPUs && w.info.Endpoints < 2:
 		// One end cannot be apart: those levels are all the same to it.

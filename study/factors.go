@@ -171,6 +171,10 @@ func (d *draft) level(n *yaml.Node, where string, ps []param.Param) (string, boo
 		if p.Type == param.File && !d.fileOf(n, p, t) {
 			return "", false
 		}
+		if p.Name == FactorCopiesOn && t == CopiesSpread && !d.cat.Nodes && !d.cat.Stored {
+			d.bad(n, "write "+copiesOnOne+", or measure on a cluster (--on k8s)", "copies-on: %s needs the nodes of a cluster, and this is one host", t)
+			return "", false
+		}
 	}
 	return t, true
 }

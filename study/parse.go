@@ -143,6 +143,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.workloads(root, keys["workloads"])
 	d.factorsOf(root, keys["factors"])
 	d.ownFactors()
+	d.copiesOn()
 	d.includes = d.picks(keys["include"].val, "include", true)
 	d.excludes = d.picks(keys["exclude"].val, "exclude", false)
 	d.zipsOf(keys["zip"].val)

@@ -62,6 +62,8 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 			}
 		case FactorCopies:
 			out.Copies = param.Values{"": l.Value}.Int("")
+		case FactorCopiesOn:
+			out.Spread = l.Value == CopiesSpread
 		case FactorLinkDelay:
 			out.LinkDelay = param.Values{"": l.Value}.Duration("")
 		case FactorLinkRate:

@@ -170,6 +170,7 @@ type Resolved struct {
 	MemoryLimit int64         // bytes; 0 none
 	CPUs        string        // of the sandbox, as a cpuset list; "" any
 	Copies      int           // of the workload's roles at once, each with sandboxes of its own; 0: the study does not say, so one
+	Spread      bool          // copy i is on the i-th node from the block's on, round and round
 	Apart       bool          // each endpoint of a workload with several has processors of its own
 	LinkDelay   time.Duration // that packets between two endpoints take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
@@ -323,6 +324,7 @@ const (
 	FactorLinkRate    = "link-rate"
 	FactorLinkPath    = "link-path"
 	FactorCopies      = "copies"
+	FactorCopiesOn    = "copies-on"
 )
 
 // Levels of the factor cpus that are not lists.

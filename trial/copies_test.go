@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -303,3 +304,115 @@ func (*roomy) CheckHere(_ context.Context, s sandbox.Spec) error {
 }
 
 var _ workload.Workload = (*twin)(nil)
+
+// spreadOver makes an engine with copies on several nodes.
+func spreadOver(t *testing.T, copies int, nodes ...string) (*Maker, *pair) {
+	e, p := copied(t, copies, together)
+	c := &e.Study.Strata[0].Cells[0]
+	*c = append(*c, record.Level{Factor: study.FactorCopiesOn, Value: study.CopiesSpread})
+	e.Nodes = nodes
+	return e, p
+}
+
+// TestSpreadCopies: the copies take the nodes in turn, from the block's on, and a copy's far end is one node further.
+func TestSpreadCopies(t *testing.T) {
+	for _, tt := range []struct {
+		copies int
+		path   string
+		want   []string
+	}{
+		{1, "", []string{"server b", "client b"}},
+		{4, "", []string{"server b", "client b", "server-2 c", "client-2 c", "server-3 a", "client-3 a", "server-4 b", "client-4 b"}},
+		{2, record.PathNodes, []string{"server b", "client c", "server-2 c", "client-2 a"}},
+	} {
+		e, _ := spreadOver(t, tt.copies, "a", "b", "c")
+		if tt.path != "" {
+			c := &e.Study.Strata[0].Cells[0]
+			*c = append(*c, record.Level{Factor: study.FactorLinkPath, Value: tt.path}, record.Level{Factor: study.FactorIsolate, Value: "server"})
+		}
+		next := first(e)
+		next.Node = "b"
+		tr, _ := e.Trial(t.Context(), next)
+		if tr.Status != record.OK {
+			t.Fatalf("%+v", tr.Failure)
+		}
+		var got []string
+		for _, w := range e.Place.(*place).wants {
+			got = append(got, w.Role+" "+w.Node)
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%d copies: %s", tt.copies, d)
+		}
+		if v := values(tr)["rate"]; v < 1 {
+			t.Errorf("rate %v", v)
+		}
+	}
+}
+
+// lossy is a kind whose second copy's node is lost, before its agent answers or while it runs.
+type lossy struct {
+	*pair
+	never bool
+}
+
+type lostHalf struct{ sandbox.Instance }
+
+func (k *lossy) Start(ctx context.Context, s sandbox.Spec) (sandbox.Instance, error) {
+	i, err := k.pair.Start(ctx, s)
+	if !strings.HasSuffix(s.Name, "client-2") {
+		return i, err
+	}
+	if k.never {
+		return nil, errors.New("the agent in the pod did not answer")
+	}
+	return &lostHalf{i}, nil
+}
+
+func (*lostHalf) Exec(ctx context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	defer c.Gate.Fail()
+	_, _ = c.Gate.Arrive(ctx)
+	return sandbox.Exit{}, fmt.Errorf("node b: %w", sandbox.ErrNodeLost)
+}
+
+// TestSpreadLosesANode: what one copy lacks ends the trial, with the copy's role and the reason, and nothing is left of the others.
+func TestSpreadLosesANode(t *testing.T) {
+	for _, never := range []bool{true, false} {
+		e, p := spreadOver(t, 2, "a", "b")
+		e.Kinds["process"] = &lossy{p, never}
+		next := first(e)
+		next.Node = "a"
+		tr, _ := e.Trial(t.Context(), next)
+		if never {
+			failed(t, tr, PhaseStart, "start", "the agent in the pod did not answer")
+		} else {
+			failed(t, tr, PhaseRun, record.NodeLost, "node b: ")
+		}
+		if tr.Failure.Role != "client-2" {
+			t.Errorf("the role is %q", tr.Failure.Role)
+		}
+		if last := e.Place.(*place).j.lines; last[len(last)-1] != "release x-1" {
+			t.Errorf("the last thing done is %q", last[len(last)-1])
+		}
+	}
+}
+
+// TestSpreadNeedsNodes: copies that would all be on one node are not spread.
+func TestSpreadNeedsNodes(t *testing.T) {
+	e, _ := spreadOver(t, 2, "a")
+	skips, err := e.Skips(t.Context())
+	if err != nil || len(skips) != 1 || skips[0].Reason != "copies-on spread needs two nodes of a cluster, and there is one; write copies-on: one, or add a node" {
+		t.Errorf("%v, %v", skips, err)
+	}
+	if _, skips, err = e.Sandboxes("a"); err != nil || len(skips) != 1 {
+		t.Errorf("%v, %v", skips, err)
+	}
+	e, p := spreadOver(t, 4, "a", "b", "c")
+	e.Kinds["process"] = &roomy{pair: p}
+	if skips, err = e.Skips(t.Context()); err != nil || len(skips) != 1 || skips[0].Reason != "process: 2 do not fit" { // on the node that has most
+		t.Errorf("%v, %v", skips, err)
+	}
+	e, _ = spreadOver(t, 1, "a")
+	if skips, err = e.Skips(t.Context()); err != nil || len(skips) != 0 {
+		t.Errorf("a single copy: %v, %v", skips, err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
 	"tare/volume"
@@ -158,8 +159,8 @@ func stored(s sandbox.Spec) []sandbox.Mount {
 func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 	w = sandbox.Want{Trial: t.name, Node: t.node, Role: role.Name, Name: t.name + "-" + role.Name, Image: role.Image, Volumes: role.Volumes}
 	kind, isolated := t.kindOf(role)
-	if t.far(role, isolated) {
-		w.Node = t.maker.Peer(t.node)
+	if steps := t.steps(role, isolated); steps > 0 {
+		w.Node = plan.After(t.maker.Nodes, t.node, steps)
 	}
 	if isolated {
 		w.CPULimit, w.MemoryLimit, w.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
@@ -171,10 +172,23 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 	return kind, w
 }
 
+// steps is how many nodes after the block's a role runs: copies that are spread take the nodes in turn, and a far end is one
+// node further.
+func (t *trial) steps(role workload.Role, isolated bool) int {
+	n := 0
+	if t.res.Spread {
+		n = t.copyOf(role.Name) - 1
+	}
+	if t.far(role, isolated) {
+		n++
+	}
+	return n
+}
+
 // far reports whether a role runs on the other one of two nodes. The isolated end stays on the node of the
 // block, so that the nodes change places from block to block. If all ends are isolated, the first one stays.
 func (t *trial) far(role workload.Role, isolated bool) bool {
-	if t.res.LinkPath != record.PathNodes || t.maker.Peer == nil || t.ends() < 2 {
+	if t.res.LinkPath != record.PathNodes || len(t.maker.Nodes) < 2 || t.ends() < 2 {
 		return false
 	}
 	first, _ := record.CopyOf(t.roles[0].Name)

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,8 +58,8 @@ func TestEndsOnTwoNodes(t *testing.T) {
 		{record.PathNodes, "server", "a", "b"}, {record.PathNodes, "client", "b", "a"}, {record.PathNodes, study.Both, "a", "b"},
 		{record.PathWire, "server", "a", "a"},
 	} {
-		e, _ := engine(t, "")
-		e.Peer = func(node string) string { return map[string]string{"a": "b"}[node] }
+		e, j := engine(t, "")
+		e.Nodes = []string{"a", "b"}
 		c := &e.Study.Strata[0].Cells[0]
 		*c = append(*c, record.Level{Factor: study.FactorLinkPath, Value: tt.path}, record.Level{Factor: study.FactorIsolate, Value: tt.isolate})
 		next := first(e)
@@ -66,6 +67,13 @@ func TestEndsOnTwoNodes(t *testing.T) {
 		tr, _ := e.Trial(t.Context(), next)
 		if tr.Status != record.OK {
 			t.Fatalf("%+v", tr.Failure)
+		}
+		near := "open collectors on server+client"
+		if tt.server != "a" {
+			near = "open collectors on client+server"
+		}
+		if !slices.Contains(j.lines, near) {
+			t.Errorf("path %s, isolated %s: no %q, so another node than the trial's is read first", tt.path, tt.isolate, near)
 		}
 		for _, w := range e.Place.(*place).wants {
 			if want := map[string]string{"server": tt.server, "client": tt.client}[w.Role]; w.Node != want {

@@ -28,9 +28,9 @@ type Maker struct {
 	Collectors []collect.Collector
 	Counting   collect.Collector // of counting trials alone; nil: no calls are counted
 	Place      Place
-	// Peer returns the node of the far ends of a cell whose ends are on two nodes (record.PathNodes); nil:
-	// the Place has one node, and its Check refuses such cells.
-	Peer func(node string) string
+	// Nodes are those of the Place, sorted by name, for trials on several of them (record.PathNodes, study.CopiesSpread).
+	// Fewer than two: the Place is one node.
+	Nodes []string
 	// Trying hears of each kind that Skips is about to try, and for how long at most, 0 if
 	// that is not known; what it returns is called when that has ended.
 	Trying func(kind string, within time.Duration) (done func())

@@ -25,8 +25,8 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 		if err := t.resolve(); err != nil {
 			return nil, nil, err
 		}
-		why := ""
-		if err := m.Place.Check(Demand{CPUs: t.res.CPUs, Link: linkOf(&t.res)}); err != nil {
+		why := m.spreadNot(&t.res)
+		if err := m.Place.Check(Demand{CPUs: t.res.CPUs, Link: linkOf(&t.res)}); err != nil && why == "" {
 			why = err.Error()
 		}
 		var here []Planned

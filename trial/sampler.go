@@ -54,6 +54,9 @@ func (t *trial) openSampler(ctx context.Context) {
 			scopes = append(scopes, sc)
 		}
 	}
+	slices.SortStableFunc(scopes, func(a, b sandbox.LocalScope) int { // collectors take the first one's node for the trial's
+		return cmp.Compare(away(a.Node, t.node), away(b.Node, t.node))
+	})
 	if len(scopes) == 0 { // the sandboxes are made while the trial runs: the node's own figures are left
 		scopes = append(scopes, sandbox.LocalScope{Scope: sandbox.Scope{Node: t.node}})
 	}
@@ -78,6 +81,14 @@ func (t *trial) openSampler(ctx context.Context) {
 	t.sampler = s
 	s.read(everything)
 	go s.loop(t.maker.Study.Collect.Interval)
+}
+
+// away is 0 on the trial's own node, and 1 on another.
+func away(node, own string) int {
+	if node == own {
+		return 0
+	}
+	return 1
 }
 
 func (s *sampler) loop(interval time.Duration) {

@@ -43,6 +43,9 @@ type checker struct {
 // is asked first.
 func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []workload.Role) string {
 	ends := endsOf(&res, roles)
+	if why := c.maker.spreadNot(&res); why != "" {
+		return why
+	}
 	for i := range roles {
 		if why := c.roleNot(&roles[i], res.Sandbox); why != "" {
 			return why
@@ -61,7 +64,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: boxesOf(&res, ends) - 1, API: slices.ContainsFunc(roles, func(r workload.Role) bool { return r.API })}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: c.maker.boxesOf(&res, ends) - 1, API: slices.ContainsFunc(roles, func(r workload.Role) bool { return r.API })}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -88,9 +91,20 @@ func imageOf(roles []workload.Role) string {
 	return ""
 }
 
-// boxesOf is how many sandboxes of a kind a trial has at once.
-func boxesOf(res *study.Resolved, ends int) int {
+// spreadNot says why copies cannot be spread, "" if they can.
+func (m *Maker) spreadNot(res *study.Resolved) string {
+	if !res.Spread || res.Copies < 2 || len(m.Nodes) > 1 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s needs two nodes of a cluster, and there is one; write %[1]s: one, or add a node", study.FactorCopiesOn, study.CopiesSpread)
+}
+
+// boxesOf is how many sandboxes of a kind a trial has at once, on the node that has most.
+func (m *Maker) boxesOf(res *study.Resolved, ends int) int {
 	n := max(1, res.Copies)
+	if nodes := len(m.Nodes); res.Spread && nodes > 1 {
+		n = (n + nodes - 1) / nodes
+	}
 	if ends > 1 && res.Isolate == study.Both {
 		return n * ends
 	}

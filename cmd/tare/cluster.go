@@ -185,6 +185,7 @@ func (f *clusterFlags) clean(ctx context.Context, study string, dry bool) ([]cla
 // may have factors and definitions of sandboxes that a cluster lacks: these are left out.
 func offeredIn(kinds []sandbox.Kind) study.Catalogue {
 	cat := catalogue.Of(workloadall.Workloads(), kinds, collectall.Collectors())
+	cat.Nodes = true
 	others := sandboxall.Kinds(sandboxall.Env{})
 	for _, k := range others {
 		cat.Elsewhere = append(cat.Elsewhere, k.Params()...)

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"strconv"
 	"strings"
 
 	"tare/analyse"
@@ -11,7 +12,7 @@ import (
 // what differed, then what both sides had in common, then what is unknown.
 func Fair(r *analyse.Result) *Section {
 	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
-	var differ, same, unread, alike groups
+	var differ, same, unread, alike, spread groups
 	silent := 0
 	fixed := fixedLevels(r)
 	for i := range r.Compared {
@@ -31,6 +32,9 @@ func Fair(r *analyse.Result) *Section {
 		if len(x.Differ) == 0 {
 			same.add(words.List(x.Same), where)
 		}
+		if x.Copies != nil || x.BaseCopies != nil {
+			spread.add(copies(x), where)
+		}
 		if x.Program != "" {
 			alike.add(x.Program, where)
 		}
@@ -47,6 +51,9 @@ func Fair(r *analyse.Result) *Section {
 	for _, x := range alike.names {
 		s.Item("", "In "+words.Count(len(alike.members[x]), "comparison")+" both sides ran the same runtime, "+x+", with the same settings, so their ratios do not show the cost of another runtime ("+strings.Join(alike.members[x], ", ")+").")
 	}
+	for _, x := range spread.names {
+		s.Item("", x+": "+strings.Join(spread.members[x], ", ")+".")
+	}
 	if !r.OnCluster {
 		return s
 	}
@@ -61,4 +68,30 @@ func Fair(r *analyse.Result) *Section {
 		s.Item("", "In "+words.Count(silent, "comparison")+", the trials do not record the conditions of either side.")
 	}
 	return s
+}
+
+// copies says on which nodes the copies of both sides were.
+func copies(x *analyse.Certificate) string {
+	of := func(c *analyse.Copies) string {
+		if c == nil {
+			return "copies on unknown nodes"
+		}
+		many := "1 copy"
+		if c.Count > 1 {
+			many = strconv.Itoa(c.Count) + " copies"
+		}
+		text := many + " on " + words.Count(c.AtOnce, "node") + " in each trial"
+		switch {
+		case c.AtOnce > 1 && c.Most*c.AtOnce == c.Count:
+			text += ", " + strconv.Itoa(c.Most) + " on each"
+		case c.AtOnce > 1:
+			text += ", at most " + strconv.Itoa(c.Most) + " on one"
+		}
+		return text + " (" + words.List(c.On) + ")"
+	}
+	own, base := of(x.Copies), of(x.BaseCopies)
+	if own == base {
+		return "Both sides had " + own
+	}
+	return "There were " + own + ", in the baseline " + base
 }

@@ -55,14 +55,25 @@ func (f *fleet) machine(node string) string {
 }
 
 func (f *fleet) Trials(ctx context.Context, nexts []plan.Next) (out []record.Made) {
-	on := f.machine(nexts[0].Node)
-	f.mu.Lock()
-	if f.busy[on] {
-		f.t.Errorf("two trials at once on %s", on)
+	at := map[string]bool{} // machines
+	for k := range study.Spread(nexts[0].Cell) {
+		at[f.machine(plan.After(run.Nodes(f), nexts[0].Node, k))] = true
 	}
-	f.busy[on] = true
+	f.mu.Lock()
+	for on := range at {
+		if f.busy[on] {
+			f.t.Errorf("two trials at once on %s", on)
+		}
+		f.busy[on] = true
+	}
 	f.mu.Unlock()
-	defer func() { f.mu.Lock(); f.busy[on] = false; f.mu.Unlock() }()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for on := range at {
+			f.busy[on] = false
+		}
+	}()
 	for _, n := range nexts {
 		m := f.trial(n)
 		select {
@@ -139,6 +150,12 @@ func studies() map[string]*study.Study {
 		"turns": func(st *study.Study) {
 			for i := range st.Workloads {
 				st.Workloads[i].Turns = 2
+			}
+		},
+		"spread": func(st *study.Study) { // in one stratum
+			s := &st.Strata[0]
+			for i := range s.Cells {
+				s.Cells[i] = append(s.Cells[i], record.Level{Factor: study.FactorCopies, Value: "2"}, record.Level{Factor: study.FactorCopiesOn, Value: study.CopiesSpread})
 			}
 		},
 		"counting": func(st *study.Study) {

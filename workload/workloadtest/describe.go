@@ -26,7 +26,7 @@ var (
 // reserved are tare's own factors (study.Factor...), whose names a parameter must not have.
 //
 //nolint:gochecknoglobals // a table that nothing changes
-var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus", "link-delay", "link-rate", "link-path", "copies",
+var reserved = []string{"workload", "sandbox", "isolate", "cpu-limit", "memory-limit", "cpus", "link-delay", "link-rate", "link-path", "copies", "copies-on",
 	record.SettingMigrationCost, record.SettingARPLimit}
 
 //nolint:gochecknoglobals // tables that nothing changes
