@@ -189,8 +189,7 @@ func (l *load) prepare(ctx context.Context) error {
 	if made.done < n {
 		return errors.New(cmp.Or(made.why, "the namespaces were not created in time"))
 	}
-	_, _, err := l.api.take() // what came before the first step
-	return err
+	return l.api.take(&objects.Step{}) // what came before the first step
 }
 
 // step sends the requests of a step, and waits for their pods.
@@ -236,12 +235,9 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 			return nil, err
 		}
 	}
-	var limited time.Duration
-	var err error
-	if s.Calls, limited, err = l.api.take(); err != nil {
+	if err := l.api.take(s); err != nil {
 		return nil, err
 	}
-	s.Limited = limited.Seconds()
 	return s, l.plateau(ctx, s)
 }
 

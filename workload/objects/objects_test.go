@@ -121,3 +121,16 @@ func TestBound(t *testing.T) {
 		}
 	}
 }
+
+// TestOutage: a step in which the API server was away for a tenth of the time is bound by that, with the reason why it ended.
+func TestOutage(t *testing.T) {
+	for _, c := range []struct {
+		down float64
+		want By
+	}{{0, ByRefusal}, {0.5, ByRefusal}, {2, ByOutage}} {
+		s := Step{Create: 8, Settle: 2, Down: c.down, Made: 3, Failed: 1, Why: "connection refused"}
+		if b := s.Bound(0, 8); b.By != c.want || !strings.Contains(b.Text, "connection refused") {
+			t.Errorf("down for %g s: %+v", c.down, b)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (s *Step) sane() error {
 	switch {
 	case s.Made < 0 || s.Failed < 0 || s.Pods < 0 || s.Pods > 2*maxCount || s.Broken < 0 || s.Broken > maxCount:
 		return errors.New("a number of objects or pods is out of range")
-	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late) || !fine(maxSum, s.Limited, s.Busy):
+	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late, s.Down) || !fine(maxSum, s.Limited, s.Busy):
 		return errors.New("a time is out of range")
 	case len(s.Calls) > maxCalls || len(s.Why) > maxText || len(s.Node) > MaxReadings+1:
 		return errors.New("it is too long")
@@ -199,6 +199,11 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	} else {
 		rd.Value("removed", record.Second, r.end.Removed)
 	}
+	for i := range r.steps {
+		if s := &r.steps[i]; s.Down > 0 {
+			rd.Warn("objects-outage", "the API server could not be reached for %s in step %d of %d; the times of that step have the outage in them", seconds(s.Down), s.Number, len(want.steps))
+		}
+	}
 	rd.Value("cpu_user", record.Second, r.end.User, "end", "client")
 	rd.Value("cpu_system", record.Second, r.end.System, "end", "client")
 	rd.Value("memory", record.Byte, r.end.Memory, "end", "client")
@@ -229,6 +234,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 	if own.TotalCount() > 0 {
 		add("api_latency_p99", record.Second, percentile(own, 99))
 	}
+	add("down", record.Second, s.Down)
 	if want.Pods {
 		if s.Start == nil {
 			return errors.New("it does not say how its pods started")

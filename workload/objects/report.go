@@ -45,6 +45,7 @@ type Step struct {
 	Why    string    `json:"why,omitempty"`   // why the step was not reached, or what the API server refused
 	Ended  bool      `json:"ended,omitempty"` // the load ended here, before its last step
 	Broken int       `json:"watches_broken,omitempty"`
+	Down   float64   `json:"down_s,omitempty"` // that the API server could not be reached
 }
 
 // Call is one verb on one kind of object.

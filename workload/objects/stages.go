@@ -206,6 +206,9 @@ func (r *report) claims(rd *record.Reading) error {
 // BoundWay says what bound a step's claims until they were usable.
 func (s *Step) BoundWay(rate float64, workers int) Bound {
 	c := s.Claims
+	if b := s.outage(); b.Text != "" {
+		return b
+	}
 	if s.Failed > 0 {
 		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d claims were not created: %s", s.Failed, s.Why)}
 	}
