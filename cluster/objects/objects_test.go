@@ -163,7 +163,7 @@ func TestPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Total = ""
-	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); *got != want {
+	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
 }

@@ -24,6 +24,11 @@ const (
 	ByNodes     By = "nodes"     // kubelets and runtimes
 	ByOutage    By = "outage"    // the API server could not be reached
 
+	// Only of images that the load builds.
+	ByBuild By = "build" // reading, packing and compressing the files
+	ByPush  By = "push"  // pushing the image
+	ByPull  By = "pull"  // the node's pull
+
 	// Only of claims.
 	ByProvisioner By = "provisioner" // creating or removing volumes
 	ByController  By = "controller"  // the controllers that bind and release claims
@@ -59,6 +64,9 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	}
 	if p == nil {
 		return s.creation(rate, workers)
+	}
+	if len(p.Image) > 0 {
+		return s.pipeline(rate, workers)
 	}
 	all := p.Answered + p.Placed + p.Ran
 	if all <= 0 {

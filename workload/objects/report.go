@@ -68,6 +68,7 @@ type Starts struct {
 	Placed   float64 `json:"placed_s"`          // then until the watch said that the pod has a node (with a controller's time for a deployment),
 	Ran      float64 `json:"ran_s"`             // then until it said that the pod runs
 	Nodes    int     `json:"nodes"`             // that took the pods
+	Image    []Stage `json:"image,omitempty"`   // of loads that build images: Waited, Built, Pushed and Pulled. Each has its own time, not that since the object was due
 	Message  string  `json:"message,omitempty"` // what the scheduler says of a pod that it cannot place
 }
 

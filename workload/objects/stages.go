@@ -110,13 +110,8 @@ func (c *Claims) sane(made int) error {
 		stages []Stage
 		order  []string
 	}{{c.Way, Way()}, {c.Removal, Removal()}} {
-		last := -1
-		for _, s := range part.stages {
-			i := slices.Index(part.order, s.Name)
-			if i <= last || !fine(maxTime, s.Part) {
-				return fmt.Errorf("the stage %q of the claims is out of place or out of range", s.Name)
-			}
-			last = i
+		if err := saneStages(part.stages, part.order); err != nil {
+			return fmt.Errorf("of the claims: %w", err)
 		}
 	}
 	return nil
