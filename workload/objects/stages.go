@@ -218,6 +218,9 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 	if b.By == ByProvisioner && c.Volumes > 1 && c.Appear > 0 {
 		b.Text += fmt.Sprintf("; %s created %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
 	}
+	if c.reached(Mounted) && !c.reached(Attached) {
+		b.Text += "; the volumes have no VolumeAttachment, so nothing was attached or detached"
+	}
 	return b
 }
 
@@ -232,6 +235,11 @@ func (s *Step) BoundRemoval() Bound {
 		b.Text += fmt.Sprintf("; %s removed %.3g volumes a second", c.maker(), float64(c.Vanished-1)/c.Vanish)
 	}
 	return b
+}
+
+// reached reports whether any claim reached a stage.
+func (c *Claims) reached(stage string) bool {
+	return slices.ContainsFunc(c.Way, func(s Stage) bool { return s.Name == stage })
 }
 
 func (c *Claims) maker() string {
