@@ -30,6 +30,9 @@ type api struct {
 	mu      sync.Mutex
 	tally   map[verb]*figures
 	limited time.Duration // that the limit held requests back, summed over them
+	down    time.Duration // that the server could not be reached
+	lost    time.Time     // when the first request since the last answer did not reach it; zero: it answers
+	back    time.Time     // when it answered again
 }
 
 // verb is what a request does, to what.
@@ -87,6 +90,23 @@ func passes(err error) bool {
 		return err != nil
 	}
 	return r.code == http.StatusTooManyRequests || r.code >= http.StatusInternalServerError
+}
+
+// settling is how long a server that has restarted may refuse what it allows: it reads the roles and the tokens first.
+const settling = 10 * time.Second
+
+// reached notes whether a request reached the server, and reports whether the server has just restarted.
+func (a *api) reached(ctx context.Context, err error, sent, now time.Time) (restarted bool) {
+	var r *refusal
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch yes := err == nil || errors.As(err, &r); {
+	case !yes && ctx.Err() == nil && a.lost.IsZero() && sent.After(a.back): // not a request of before
+		a.lost = sent
+	case yes && !a.lost.IsZero() && sent.After(a.lost):
+		a.down, a.lost, a.back = a.down+now.Sub(a.lost), time.Time{}, now
+	}
+	return !a.back.IsZero() && now.Sub(a.back) < settling
 }
 
 // maxStatus bounds the answer of a refusal, in bytes.
@@ -159,11 +179,12 @@ func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string
 		err = a.send(ctx, method, path, body, kind...)
 		now := time.Now()
 		busy += now.Sub(sent)
+		early := a.reached(ctx, err, sent, now) && (isCode(err, http.StatusUnauthorized) || isCode(err, http.StatusForbidden))
 		if tried && (isCode(err, http.StatusConflict) || isCode(err, http.StatusNotFound)) {
 			err = nil // an earlier try has arrived
 		}
 		a.note(v, err, now.Sub(due), now.Sub(sent))
-		if err == nil || !passes(err) || ctx.Err() != nil {
+		if err == nil || !passes(err) && !early || ctx.Err() != nil {
 			return busy, err
 		}
 		select {
@@ -201,21 +222,24 @@ func (a *api) note(v verb, err error, latency, server time.Duration) {
 	}
 }
 
-// take returns the figures since it was last called, and the time that the limit held requests back.
-func (a *api) take() (calls []objects.Call, limited time.Duration, err error) {
+// take gives a step the figures since it was last called.
+func (a *api) take(s *objects.Step) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for v, f := range a.tally {
 		c := objects.Call{Verb: v.name, Resource: v.resource, Count: f.count, Errors: f.failed, Throttled: f.throttled}
 		if c.Latency, err = objects.Encode(f.latency); err != nil {
-			return nil, 0, err
+			return err
 		}
 		if c.Server, err = objects.Encode(f.server); err != nil {
-			return nil, 0, err
+			return err
 		}
-		calls = append(calls, c)
+		s.Calls = append(s.Calls, c)
 	}
-	limited = a.limited
-	a.tally, a.limited = map[verb]*figures{}, 0
-	return calls, limited, nil
+	if now := time.Now(); !a.lost.IsZero() {
+		a.down, a.lost = a.down+now.Sub(a.lost), now
+	}
+	s.Limited, s.Down = a.limited.Seconds(), a.down.Seconds()
+	a.tally, a.limited, a.down = map[verb]*figures{}, 0, 0
+	return nil
 }

@@ -195,10 +195,7 @@ func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, err
 	if number == 1 && s.Claims.Bound == 0 {
 		return nil, fmt.Errorf("no claim was bound: %s", s.Why)
 	}
-	var limited time.Duration
-	s.Calls, limited, err = l.api.take()
-	s.Limited = limited.Seconds()
-	return s, err
+	return s, l.api.take(s)
 }
 
 // follow waits for a claim, if parallel limits the claims in progress.

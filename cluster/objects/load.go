@@ -189,8 +189,7 @@ func (l *load) prepare(ctx context.Context) error {
 	if made.done < n {
 		return errors.New(cmp.Or(made.why, "the namespaces were not created in time"))
 	}
-	_, _, err := l.api.take() // what came before the first step
-	return err
+	return l.api.take(&objects.Step{}) // what came before the first step
 }
 
 // step sends the requests of a step, and waits for their pods.
@@ -205,10 +204,9 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 		s.Node = readings[len(readings)-1:]
 	}
 	before := l.api.metrics(ctx)
-	var sent time.Time
 	for i := range todo.batches {
 		b := &todo.batches[i]
-		sent = l.send(ctx, b, s)
+		l.send(ctx, b, s)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -227,7 +225,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 		s.Failed, s.Why = missing, cmp.Or(s.Why, fmt.Sprintf("%d of %d requests were not made within %s", missing, todo.requests, l.timeout))
 	}
 	if todo.pods {
-		if err := l.started(s, sent); err != nil {
+		if err := l.started(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -236,12 +234,9 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 			return nil, err
 		}
 	}
-	var limited time.Duration
-	var err error
-	if s.Calls, limited, err = l.api.take(); err != nil {
+	if err := l.api.take(s); err != nil {
 		return nil, err
 	}
-	s.Limited = limited.Seconds()
 	return s, l.plateau(ctx, s)
 }
 
@@ -258,8 +253,8 @@ func (l *load) plateau(ctx context.Context, s *objects.Step) error {
 	return err
 }
 
-// send sends the requests of a batch. It returns the time of its end.
-func (l *load) send(ctx context.Context, b *batch, s *objects.Step) time.Time {
+// send sends the requests of a batch.
+func (l *load) send(ctx context.Context, b *batch, s *objects.Step) {
 	begin := time.Now()
 	sending, cancel := context.WithTimeout(ctx, l.timeout+b.takes)
 	defer cancel()
@@ -268,7 +263,6 @@ func (l *load) send(ctx context.Context, b *batch, s *objects.Step) time.Time {
 	s.Made += made.done
 	s.Create, s.Busy, s.Late = s.Create+end.Sub(begin).Seconds(), s.Busy+made.busy.Seconds(), max(s.Late, made.late.Seconds())
 	s.Why, s.Ended = cmp.Or(s.Why, made.why), made.done < b.count
-	return end
 }
 
 // settle waits for the effect of a batch, and then pauses.
@@ -286,13 +280,18 @@ func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 	}
 }
 
-// started sums up the starts of a step's pods. The last request was answered at sent.
-func (l *load) started(s *objects.Step, sent time.Time) (err error) {
+// started sums up the starts of a step's pods.
+func (l *load) started(ctx context.Context, s *objects.Step) (err error) {
 	end := time.Now()
 	all, message := l.pods.take()
 	l.pods.mu.Lock()
 	s.Pods, s.Broken = l.pods.running, l.pods.broken
 	l.pods.mu.Unlock()
+	if l.build != "" {
+		if err := l.pulls(ctx, all); err != nil {
+			return err
+		}
+	}
 	if s.Start, err = starts(all, end, message); err != nil {
 		return err
 	}

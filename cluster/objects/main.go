@@ -4,7 +4,7 @@
 // The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
 // (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
 // limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), and
-// the load reads the API server's own metrics at each step (metrics.go). Claims have their own steps (claims.go).
+// the load reads the API server's own metrics at each step (metrics.go). It can build and push an image for each object first (built.go). Claims have their own steps (claims.go).
 // There, watches of claims, pods, volumes and attachments follow each claim (volumes.go, stream.go), and a program in its pod
 // writes to it (writer.go); 4. the load prints each step as a line of JSON (workload/objects); 5. it deletes the namespaces,
 // whatever happened.
@@ -53,6 +53,10 @@ type options struct {
 	file, vars string
 	containers string
 
+	// For pods of images that the load builds.
+	build     string // repository; "": tare's image
+	buildSize int64  // of the files of an image, in bytes
+
 	study, image string
 	owner, space string
 	node         string // that the load runs on
@@ -90,6 +94,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringVar(&o.file, loadfile.Param, "", "text of another loader's file, with the files that it names")
 	fs.StringVar(&o.vars, "vars", "", "values of the file's variables")
 	fs.StringVar(&o.containers, "containers", objects.AsWritten, "program of a file's pods: as in the file (file), or pause")
+	fs.StringVar(&o.build, objects.Build, "", "`HOST/REPOSITORY` of images that the load builds, one for each object; without it, tare's image")
+	fs.Int64Var(&o.buildSize, objects.BuildSize, 1<<20, "size of the files of such an image, in bytes")
 	kubeconfig := fs.String("kubeconfig", "", "a `file`, outside of a pod")
 	if err := inside.Parse(fs, args); err != nil {
 		return err

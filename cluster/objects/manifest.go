@@ -8,6 +8,7 @@ import (
 	"tare/cluster/pod"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
+	"tare/workload/registry/app"
 )
 
 // Labels of what the load makes, beside the study's.
@@ -18,6 +19,9 @@ const (
 
 // placeholder stands in a manifest for the object's name.
 const placeholder = "tare-object-name"
+
+// imagePlaceholder stands in a manifest for the image that the load builds.
+const imagePlaceholder = "tare-object-image"
 
 // maker writes the objects of a kind.
 type maker struct {
@@ -72,6 +76,10 @@ func podSpec(o *options) fields {
 			"name": "pause", "image": o.image, "imagePullPolicy": "IfNotPresent", "command": []string{"/tare-pause"},
 			"securityContext": fields{"allowPrivilegeEscalation": false, "capabilities": fields{"drop": []string{"ALL"}}},
 		}},
+	}
+	if o.build != "" {
+		c := spec["containers"].([]fields)[0]
+		c["image"], c["command"] = imagePlaceholder, []string{app.Program}
 	}
 	if o.class != "" {
 		spec["runtimeClassName"] = o.class

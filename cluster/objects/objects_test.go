@@ -115,11 +115,11 @@ func TestAgain(t *testing.T) {
 		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) || int(n.Load()) != len(c.codes) {
 			t.Errorf("%s: %v after %d requests", c.name, err, n.Load())
 		}
-		calls, _, err := a.take()
-		if err != nil || len(calls) != 1 {
-			t.Fatal(calls, err)
+		var s objects.Step
+		if err := a.take(&s); err != nil || len(s.Calls) != 1 {
+			t.Fatal(s, err)
 		}
-		if got := calls[0]; got.Count != c.count || got.Errors != c.failed || got.Throttled != c.throttled {
+		if got := s.Calls[0]; got.Count != c.count || got.Errors != c.failed || got.Throttled != c.throttled {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
@@ -163,7 +163,7 @@ func TestPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Total = ""
-	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); *got != want {
+	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
 }
@@ -224,4 +224,36 @@ func FuzzMetrics(f *testing.F) {
 	f.Add(string(text))
 	f.Add("process_cpu_seconds_total{ 1\nprocess_cpu_seconds_total}{ 1\nprocess_cpu_seconds_total{} \n")
 	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseMetrics(strings.NewReader(text)) })
+}
+
+// TestRestarted: a server that was away may refuse everything for a while; what it refuses without that, it refuses for good.
+func TestRestarted(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		away  bool
+		count int64
+	}{{"after an outage", true, 1}, {"without one", false, 0}} {
+		var n atomic.Int64
+		a := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			switch n.Add(1) {
+			case 1:
+				if c.away {
+					panic(http.ErrAbortHandler) // the connection breaks
+				}
+				w.WriteHeader(http.StatusForbidden)
+			case 2, 3:
+				w.WriteHeader(http.StatusForbidden)
+			default:
+				w.WriteHeader(http.StatusCreated)
+			}
+		})
+		_, err := a.do(t.Context(), verb{"create", "pods"}, time.Now(), http.MethodPost, "/x", []byte("{}"))
+		var s objects.Step
+		if err := a.take(&s); err != nil || len(s.Calls) != 1 {
+			t.Fatal(s, err)
+		}
+		if (err == nil) != c.away || s.Calls[0].Count != c.count || (s.Down > 0) != c.away {
+			t.Errorf("%s: %v, %+v", c.name, err, s)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 type uniform struct {
 	*load
 	maker *maker
+	built *builder // nil: the objects have tare's image
 	again []uint16 // by object: how many times churn has replaced it
 	next  int      // object that churn replaces next
 }
@@ -26,7 +27,9 @@ func newUniform(l *load) (*uniform, pace.Pace, error) {
 		return nil, rate, fmt.Errorf("--rate: %w", err)
 	}
 	u := &uniform{load: l, again: make([]uint16, l.count)}
-	u.maker, err = newMaker(&l.options, l.id)
+	if u.maker, err = newMaker(&l.options, l.id); err == nil && l.build != "" {
+		u.built, err = newBuilder(&l.options, l.id)
+	}
 	return u, rate, err
 }
 
@@ -72,7 +75,16 @@ func (u *uniform) create(ctx context.Context, as string, i int, due time.Time) (
 	if u.pods != nil {
 		u.pods.expect(name, due, 1)
 	}
-	busy, err := u.api.do(ctx, verb{as, u.maker.resource}, due, http.MethodPost, u.path(i), u.maker.object(name))
+	body := u.maker.object(name)
+	if u.built != nil {
+		image, times, err := u.built.image(ctx, name)
+		if u.pods.made(name, times); err != nil {
+			u.pods.answered(name, time.Now(), err)
+			return 0, err
+		}
+		body, due = withImage(body, image), times.pushed
+	}
+	busy, err := u.api.do(ctx, verb{as, u.maker.resource}, due, http.MethodPost, u.path(i), body)
 	if u.pods != nil {
 		u.pods.answered(name, time.Now(), err)
 	}

@@ -19,11 +19,13 @@ type start struct {
 	name        string
 	placed, ran time.Time
 	node        string
+	pulled      time.Duration // that the kubelet took to pull its image; 0: not known
 }
 
 // origin is an object that has pods.
 type origin struct {
 	due, answered time.Time
+	made          *made    // of its image; nil: the load builds none
 	starts        []*start // of its pods that were seen
 	wanted        int      // pods
 }
@@ -231,7 +233,9 @@ func (p *pods) watch(ctx context.Context, a *api, selector string) {
 func starts(all []*start, end time.Time, message string) (*objects.Starts, error) {
 	out := &objects.Starts{}
 	total, nodes, n := objects.NewHistogram(), map[string]bool{}, 0.0
+	images := newImages()
 	for _, s := range all {
+		images.note(s)
 		if s.ran.IsZero() {
 			out.Never++
 			objects.Note(total, end.Sub(s.due))
@@ -242,7 +246,11 @@ func starts(all []*start, end time.Time, message string) (*objects.Starts, error
 		n++
 		// The watch can be faster than the answer.
 		placed := later(s.placed, s.answered)
-		out.Answered += s.answered.Sub(s.due).Seconds()
+		from := s.due
+		if s.made != nil {
+			from = s.made.pushed
+		}
+		out.Answered += s.answered.Sub(from).Seconds()
 		out.Placed += placed.Sub(s.answered).Seconds()
 		out.Ran += max(0, s.ran.Sub(placed).Seconds())
 	}
@@ -254,6 +262,9 @@ func starts(all []*start, end time.Time, message string) (*objects.Starts, error
 		out.Message = message
 	}
 	var err error
+	if out.Image, err = images.stages(); err != nil {
+		return nil, fmt.Errorf("encoding the times of images: %w", err)
+	}
 	if out.Total, err = objects.Encode(total); err != nil {
 		return nil, fmt.Errorf("encoding the starts of pods: %w", err)
 	}

@@ -2,6 +2,7 @@ package section
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,9 +97,14 @@ func lastVerdict(s *Section, cell []analyse.LoadStep, names map[string]string) {
 	s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, text))
 }
 
-// objectSteps is the table of loads on objects.
+// objectSteps is the table of loads on objects and of pipelines. Figures that no step has are left out.
 func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
-	figures := []string{"objects", "rate", "api_latency_p99", "pod_start_p50", "pod_start_p99"}
+	figures := slices.DeleteFunc([]string{"objects", "rate", "api_latency_p99", "waited_p50", "built_p50", "pushed_p50", "pulled_p50", "started_p50", "pod_start_p50", "pod_start_p99"},
+		func(name string) bool {
+			return !slices.ContainsFunc(cells, func(cell []analyse.LoadStep) bool {
+				return slices.ContainsFunc(cell, func(x analyse.LoadStep) bool { _, ok := x.Value(name); return ok })
+			})
+		})
 	t := NewTable(2, append([]string{"of", "step"}, append(figures, "bound by")...)...)
 	for _, cell := range cells {
 		of := names[cell[0].Cell.Key()]

@@ -17,6 +17,7 @@ func TestClaimSteps(t *testing.T) {
 	cell := func(workload string) record.Cell { return record.Cell{{Factor: "workload", Value: workload}} }
 	r := &analyse.Result{LoadSteps: []analyse.LoadStep{
 		{Cell: cell("pods"), Step: 1, Trials: 1, Bounds: []analyse.LoadBound{{By: "nodes", Trials: 1}}, Values: []analyse.LoadValue{value("pod_start_p50", 3)}},
+		{Cell: cell("pipeline"), Step: 1, Trials: 1, Bounds: []analyse.LoadBound{{By: "push", Trials: 1}}, Values: []analyse.LoadValue{value("pushed_p50", 7)}},
 		{Cell: cell("volumes"), Step: 1, Trials: 2, Bounds: []analyse.LoadBound{{By: "scheduler", Trials: 2}}, Removals: []analyse.LoadBound{{By: "provisioner", Trials: 2}}, Verdict: "the way", Removal: "the removal",
 			Values: []analyse.LoadValue{value("bound_p50", 1), value("bound_p95", 2), value("written_p50", 4), value("claim_gone_p50", 5), value("volume_gone_p50", 6)}},
 	}}
@@ -42,7 +43,7 @@ func TestClaimSteps(t *testing.T) {
 		"1 first byte   4.00 s - - \n" +
 		"1 claim gone - - 5.00 s - - provisioner 2/2\n" +
 		"1 volume gone   6.00 s - - "
-	if len(tables) != 2 || !strings.Contains(tables[0], "pods 1 - - - 3.00 s - nodes 1/1") || tables[1] != want {
+	if len(tables) != 2 || tables[0] != "pods 1 - 3.00 s nodes 1/1\npipeline 1 7.00 s - push 1/1" || tables[1] != want {
 		t.Errorf("%q", tables)
 	}
 	if !strings.Contains(note, "the way; the removal.") {

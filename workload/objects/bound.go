@@ -22,6 +22,12 @@ const (
 	ByWorkers   By = "workers"   // the client: its workers did not wait for answers
 	ByScheduler By = "scheduler" // placing the pods; of deployments, making them too
 	ByNodes     By = "nodes"     // kubelets and runtimes
+	ByOutage    By = "outage"    // the API server could not be reached
+
+	// Only of images that the load builds.
+	ByBuild By = "build" // reading, packing and compressing the files
+	ByPush  By = "push"  // pushing the image
+	ByPull  By = "pull"  // the node's pull
 
 	// Only of claims.
 	ByProvisioner By = "provisioner" // creating or removing volumes
@@ -46,6 +52,9 @@ const (
 
 // Bound says what bound a step of a load with this rate and so many workers.
 func (s *Step) Bound(rate float64, workers int) Bound {
+	if b := s.outage(); b.Text != "" {
+		return b
+	}
 	if s.Failed > 0 {
 		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d objects were not created: %s", s.Failed, s.Why)}
 	}
@@ -55,6 +64,9 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	}
 	if p == nil {
 		return s.creation(rate, workers)
+	}
+	if len(p.Image) > 0 {
+		return s.pipeline(rate, workers)
 	}
 	all := p.Answered + p.Placed + p.Ran
 	if all <= 0 {
@@ -72,6 +84,22 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	default:
 		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %d nodes ran %d pods", parts, p.Nodes, s.Pods)}
 	}
+}
+
+// outage is the verdict on a step for a tenth of which the API server could not be reached. Its text is "" for other steps.
+func (s *Step) outage() (b Bound) {
+	took := s.Create + s.Settle
+	if s.Claims != nil {
+		took += s.Claims.Remove
+	}
+	if s.Down == 0 || s.Down < some*took {
+		return b
+	}
+	b = Bound{ByOutage, min(1, s.Down/cmp.Or(took, 1)), fmt.Sprintf("the API server could not be reached for %s", seconds(s.Down))}
+	if s.Why != "" {
+		b.Text += ": " + s.Why
+	}
+	return b
 }
 
 // creation says what bound the creation of objects.

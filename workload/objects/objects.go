@@ -18,6 +18,7 @@ import (
 
 	"tare/param"
 	"tare/record"
+	"tare/volume"
 	"tare/workload"
 	"tare/workload/objects/loadfile"
 	"tare/workload/objects/pace"
@@ -56,6 +57,12 @@ const (
 	Pause     = "pause"
 )
 
+// Parameters of loads that build the images of their pods.
+const (
+	Build     = "build"
+	BuildSize = "build-size"
+)
+
 // HasPods reports whether objects of a kind have pods, which are waited for.
 func HasPods(kind string) bool { return kind == Pod || kind == Deployment }
 
@@ -88,6 +95,8 @@ func (objects) Params() []param.Param {
 		{Name: "timeout", Type: param.Duration, Default: "2m", Min: 1, Max: 3600, Help: "how long a step may take to create its objects and, again, to have its pods run; afterwards the load ends"},
 		{Name: loadfile.Param, Type: param.File, Names: loadfile.Names, Help: "a configuration of cluster-loader or kube-burner, which replaces object, count, steps, namespaces, rate and churn (docs/workloads/objects-files.md)"},
 		{Name: "vars", Type: param.String, Help: "values of the {{.NAMES}} in a configuration of kube-burner: QPS=20 JOB_ITERATIONS=9"},
+		{Name: Build, Type: param.String, Valid: repository, Help: "HOST/REPOSITORY to which the load pushes an image for each object, which it builds first (a pipeline); without it, the pods have tare's image"},
+		{Name: BuildSize, Type: param.Size, Default: "1MiB", Min: 1, Max: 1 << 30, Help: "with build: size of the files of an image, which gzip can halve"},
 		{Name: "containers", Type: param.Enum, Default: AsWritten, Words: []string{AsWritten, Pause}, Help: "what the pods of a file run; file: what the file says; pause: only /tare-pause of tare's image"},
 	}
 }
@@ -110,6 +119,9 @@ func (objects) Responses(v param.Values) []record.Response {
 		{Name: "pod_start_p50", Unit: record.Second, Better: record.Lower, Help: "median time from when a pod's object was due to when the watch said that the pod runs"},
 		{Name: "pod_start_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of that"},
 		latency, rate,
+	}
+	if v.Str(Build) != "" {
+		out = append(out, imageTimes()...)
 	}
 	if v.Str("nodes") == Own {
 		out = append(out, perPod()...)
@@ -135,6 +147,10 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 	if err := check(v, want); err != nil {
 		return nil, err
 	}
+	var volumes []volume.Volume
+	if v.Str(Build) != "" {
+		volumes = volume.AtData(volume.Disk)
+	}
 	simulated := 0
 	if v.Str("nodes") == Simulated {
 		simulated = v.Int("count")
@@ -143,7 +159,7 @@ func (objects) Roles(v param.Values) ([]workload.Role, error) {
 		}
 	}
 	return []workload.Role{{
-		Name: roleLoad, Mode: workload.Exec, Args: arguments((objects{}).Params(), v), API: true, Simulated: simulated, Until: measuredLine, Expect: want.takes,
+		Name: roleLoad, Mode: workload.Exec, Args: arguments((objects{}).Params(), v), API: true, Volumes: volumes, Simulated: simulated, Until: measuredLine, Expect: want.takes,
 		Within: want.takes + want.waits(v.Duration("timeout")) + removing,
 	}}, nil
 }
@@ -170,6 +186,10 @@ func check(v param.Values, want *expect) error {
 		return fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
 		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass has no effect; leave class out")
+	case v.Str(Build) != "" && (file || !want.pods || v.Str("nodes") == Simulated || v.Str("nodes") == Any):
+		return errors.New("build: only pods and deployments without a file, on real nodes, have images that the load builds; leave build out, or write object: pod and nodes: untainted")
+	case v.Str(Build) == "" && v.Str(BuildSize) != "1MiB":
+		return errors.New("build-size has no effect without build; add build: HOST/REPOSITORY, or leave build-size out")
 	case file && v.Str("nodes") == Own:
 		return errors.New("nodes own and file: pods of a file may ask for other nodes; write nodes: any, or leave file out")
 	case !file && v.Str("vars") != "":

@@ -121,3 +121,38 @@ func TestBound(t *testing.T) {
 		}
 	}
 }
+
+// TestPipelineBound: the longest part of an image's way to its pod binds the step. If images wait longer for a worker than they take, it is what the
+// workers do.
+func TestPipelineBound(t *testing.T) {
+	for _, c := range []struct {
+		waited, built, pushed, answered, placed, pulled, ran float64
+		want                                                 By
+	}{
+		{0, 3, 1, 0.1, 0.1, 1, 2, ByBuild},
+		{0, 1, 3, 0.1, 0.1, 1, 2, ByPush},
+		{0, 1, 1, 0.1, 0.1, 3, 4, ByPull},
+		{0, 1, 1, 0.1, 0.1, 1, 5, ByNodes},
+		{0, 1, 1, 0.1, 5, 1, 2, ByScheduler},
+		{20, 1, 2, 0.1, 5, 1, 2, ByPush},
+		{20, 2, 1, 0.1, 5, 1, 2, ByBuild},
+	} {
+		s := Step{Start: &Starts{Answered: c.answered, Placed: c.placed, Ran: c.ran, Image: []Stage{{Name: Waited, Part: c.waited}, {Name: Built, Part: c.built}, {Name: Pushed, Part: c.pushed}, {Name: Pulled, Part: c.pulled}}}}
+		if b := s.Bound(1, 8); b.By != c.want || b.Share <= 0 || b.Share > 1 {
+			t.Errorf("%+v: bound by %+v", c, b)
+		}
+	}
+}
+
+// TestOutage: a step in which the API server was away for a tenth of the time is bound by that, with the reason why it ended.
+func TestOutage(t *testing.T) {
+	for _, c := range []struct {
+		down float64
+		want By
+	}{{0, ByRefusal}, {0.5, ByRefusal}, {2, ByOutage}} {
+		s := Step{Create: 8, Settle: 2, Down: c.down, Made: 3, Failed: 1, Why: "connection refused"}
+		if b := s.Bound(0, 8); b.By != c.want || !strings.Contains(b.Text, "connection refused") {
+			t.Errorf("down for %g s: %+v", c.down, b)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (s *Step) sane() error {
 	switch {
 	case s.Made < 0 || s.Failed < 0 || s.Pods < 0 || s.Pods > 2*maxCount || s.Broken < 0 || s.Broken > maxCount:
 		return errors.New("a number of objects or pods is out of range")
-	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late) || !fine(maxSum, s.Limited, s.Busy):
+	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late, s.Down) || !fine(maxSum, s.Limited, s.Busy):
 		return errors.New("a time is out of range")
 	case len(s.Calls) > maxCalls || len(s.Why) > maxText || len(s.Node) > MaxReadings+1:
 		return errors.New("it is too long")
@@ -136,6 +136,11 @@ func (s *Step) sane() error {
 	}
 	if p := s.Start; p != nil && (p.Never < 0 || p.Never > maxCount || p.Nodes < 0 || p.Nodes > maxCount || len(p.Message) > maxText || !fine(maxTime, p.Answered, p.Placed, p.Ran)) {
 		return errors.New("the starts of its pods are out of range")
+	}
+	if s.Start != nil {
+		if err := saneStages(s.Start.Image, ImageStages()); err != nil {
+			return fmt.Errorf("its images: %w", err)
+		}
 	}
 	if x := s.Server; x != nil && (!fine(maxSum, x.Cores, x.Rejected, x.Queued, x.Store, x.Stores) || !fine(1e18, x.Memory) || x.Processors < 0 || x.Processors > 1e6) {
 		return errors.New("the readings of the API server are out of range")
@@ -186,9 +191,17 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 			return err
 		}
 	}
+	if err := r.images(rd); err != nil {
+		return err
+	}
 	if v.Str("nodes") == Own {
 		if err := r.nodeSamples(rd); err != nil {
 			return err
+		}
+	}
+	for i := range r.steps {
+		if s := &r.steps[i]; s.Down > 0 {
+			rd.Warn("objects-outage", "the API server could not be reached for %s in step %d of %d; the times of that step have the outage in them", seconds(s.Down), s.Number, len(want.steps))
 		}
 	}
 	if last := &r.steps[len(r.steps)-1]; last.Ended {
@@ -221,6 +234,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
 	}
 	add("limited", record.Second, s.Limited)
+	add("down", record.Second, s.Down)
 	own, err := s.calls(add)
 	if err != nil {
 		return err
@@ -248,6 +262,9 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		if h.TotalCount() > 0 {
 			add("pod_start_p50", record.Second, percentile(h, 50))
 			add("pod_start_p99", record.Second, percentile(h, 99))
+		}
+		if err := s.Start.images(add); err != nil {
+			return err
 		}
 		add("start_answered", record.Second, s.Start.Answered)
 		add("start_placed", record.Second, s.Start.Placed)

@@ -45,6 +45,7 @@ type Step struct {
 	Why    string    `json:"why,omitempty"`   // why the step was not reached, or what the API server refused
 	Ended  bool      `json:"ended,omitempty"` // the load ended here, before its last step
 	Broken int       `json:"watches_broken,omitempty"`
+	Down   float64   `json:"down_s,omitempty"` // that the API server could not be reached
 }
 
 // Call is one verb on one kind of object.
@@ -67,6 +68,7 @@ type Starts struct {
 	Placed   float64 `json:"placed_s"`          // then until the watch said that the pod has a node (with a controller's time for a deployment),
 	Ran      float64 `json:"ran_s"`             // then until it said that the pod runs
 	Nodes    int     `json:"nodes"`             // that took the pods
+	Image    []Stage `json:"image,omitempty"`   // of loads that build images: Waited, Built, Pushed and Pulled. Each has its own time, not that since the object was due
 	Message  string  `json:"message,omitempty"` // what the scheduler says of a pod that it cannot place
 }
 

@@ -110,13 +110,8 @@ func (c *Claims) sane(made int) error {
 		stages []Stage
 		order  []string
 	}{{c.Way, Way()}, {c.Removal, Removal()}} {
-		last := -1
-		for _, s := range part.stages {
-			i := slices.Index(part.order, s.Name)
-			if i <= last || !fine(maxTime, s.Part) {
-				return fmt.Errorf("the stage %q of the claims is out of place or out of range", s.Name)
-			}
-			last = i
+		if err := saneStages(part.stages, part.order); err != nil {
+			return fmt.Errorf("of the claims: %w", err)
 		}
 	}
 	return nil
@@ -206,6 +201,9 @@ func (r *report) claims(rd *record.Reading) error {
 // BoundWay says what bound a step's claims until they were usable.
 func (s *Step) BoundWay(rate float64, workers int) Bound {
 	c := s.Claims
+	if b := s.outage(); b.Text != "" {
+		return b
+	}
 	if s.Failed > 0 {
 		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d claims were not created: %s", s.Failed, s.Why)}
 	}
@@ -219,6 +217,9 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 	}
 	if b.By == ByProvisioner && c.Volumes > 1 && c.Appear > 0 {
 		b.Text += fmt.Sprintf("; %s created %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
+	}
+	if c.reached(Mounted) && !c.reached(Attached) {
+		b.Text += "; the volumes have no VolumeAttachment, so nothing was attached or detached"
 	}
 	return b
 }
@@ -234,6 +235,11 @@ func (s *Step) BoundRemoval() Bound {
 		b.Text += fmt.Sprintf("; %s removed %.3g volumes a second", c.maker(), float64(c.Vanished-1)/c.Vanish)
 	}
 	return b
+}
+
+// reached reports whether any claim reached a stage.
+func (c *Claims) reached(stage string) bool {
+	return slices.ContainsFunc(c.Way, func(s Stage) bool { return s.Name == stage })
 }
 
 func (c *Claims) maker() string {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -31,7 +30,8 @@ type load struct {
 	transport http.RoundTripper
 }
 
-func parseLoad(operation string, args []string, stderr io.Writer) (*load, error) {
+// parseLoad reads the flags of a load. dir and rate are those of a pipeline.
+func parseLoad(operation string, args []string, stderr io.Writer, dir, rate *string) (*load, error) {
 	l := &load{operation: operation}
 	fs := inside.Flags("tare internal registry "+operation, stderr)
 	fs.StringVar(&l.at, "at", "", "`HOST:PORT` of the registry")
@@ -41,6 +41,8 @@ func parseLoad(operation string, args []string, stderr io.Writer) (*load, error)
 	size := fs.Int64("layer-size", 1<<20, "`bytes` of a layer")
 	fs.DurationVar(&l.warmup, "warmup", 0, "load before measuring")
 	fs.DurationVar(&l.duration, "duration", time.Second, "time to measure")
+	fs.StringVar(dir, "dir", "", "pipeline: `folder` of the application, and of unpacked images")
+	fs.StringVar(rate, "rate", "2", "pipeline: images a second")
 	fs.BoolVar(&l.once, "once", false, "pull each image once, and measure all of it")
 	if err := inside.Parse(fs, args); err != nil {
 		return nil, err
@@ -110,11 +112,9 @@ func (l *load) run(ctx context.Context) (*report, error) {
 	if len(took) == 0 { // an image takes longer than the window
 		took = long
 	}
-	h := hdrhistogram.New(1, int64(time.Hour), 3)
+	h := newHistogram()
 	for _, d := range took {
-		if err := h.RecordValue(min(int64(d), int64(time.Hour))); err != nil {
-			return nil, err
-		}
+		note(h, d)
 	}
 	r.Bytes = r.Images * float64(l.content.bytes())
 	var err error

@@ -8,7 +8,7 @@ import (
 	"tare/workload/inside"
 )
 
-// Main is `tare internal registry`: serve, fill, push or pull, by the first argument. It returns the
+// Main is `tare internal registry`: serve, fill, push, pull or pipeline, by the first argument. It returns the
 // exit code: 0, 1 for a failed run, 2 for wrong arguments. The report goes to stdout, errors go to stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
 	return inside.Main("registry", args, stdout, stderr, command)
@@ -22,15 +22,27 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "fill":
 		return fill(ctx, args, stderr)
 	case push, pull:
-		l, err := parseLoad(what, args, stderr)
+		var none string
+		l, err := parseLoad(what, args, stderr, &none, &none)
 		if err != nil {
 			return err
 		}
-		r, err := l.run(ctx)
+		return measure(ctx, l.run, stdout)
+	case operationPipeline:
+		p, err := parsePipeline(args, stderr)
 		if err != nil {
 			return err
 		}
-		return inside.Print(stdout, r)
+		return measure(ctx, p.run, stdout)
 	}
-	return fmt.Errorf("%w: write serve, fill, push or pull first", inside.ErrUsage)
+	return fmt.Errorf("%w: write serve, fill, push, pull or pipeline first", inside.ErrUsage)
+}
+
+// measure runs a load and prints its report.
+func measure(ctx context.Context, run func(context.Context) (*report, error), stdout io.Writer) error {
+	r, err := run(ctx)
+	if err != nil {
+		return err
+	}
+	return inside.Print(stdout, r)
 }

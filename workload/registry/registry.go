@@ -1,17 +1,16 @@
 // Package registry is the workload registry: images are pushed to a container registry, or pulled
-// from it, by many clients at once.
+// from it, by many clients at once, or built, pushed and rolled out on a schedule.
 //
 // The data path: 1. Roles starts the registry as one end and `/tare internal registry push` or `pull`
 // as the other; 2. for pulls, `/tare internal registry fill` (fill.go) has put the images into the registry's storage
 // before; 3. each client (load.go) makes one image after another with go-containerregistry, as crane and many
-// tools do, and checks every digest that it pulls; 4. the client prints one line of JSON, which Parse reads (parse.go).
+// tools do, and checks every digest that it pulls; a pipeline (pipeline.go) builds images from files (app); 4. the client prints one line of JSON, which Parse reads (parse.go).
 //
 // Reference: the OCI distribution specification,
 // https://github.com/opencontainers/distribution-spec/blob/main/spec.md.
 package registry
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -29,8 +28,9 @@ type registry struct{}
 
 // Words of parameters.
 const (
-	push = "push"
-	pull = "pull"
+	push              = "push"
+	pull              = "pull"
+	operationPipeline = "pipeline"
 
 	distribution = "distribution"
 	own          = "tare"
@@ -48,6 +48,10 @@ const (
 	most = int64(64) << 30
 	// held bounds the images that clients have in memory, in bytes.
 	held = int64(4) << 30
+	// work is where a pipeline has its files, on the client's own volume.
+	work = "/data/pipeline"
+	// longest bounds a latency.
+	longest = time.Hour
 	// slow is the lowest expected throughput, in bytes a second, to guess times.
 	slow = 20 << 20
 )
@@ -61,10 +65,11 @@ func (registry) About() string {
 func (registry) Params() []param.Param {
 	return []param.Param{
 		{Name: "program", Type: param.Enum, Default: distribution, Words: []string{distribution, own}, Help: "distribution: the registry of the CNCF (docker-registry); tare: the registry of go-containerregistry, in tare itself"},
-		{Name: "operation", Type: param.Enum, Default: pull, Words: []string{push, pull}, Help: "what the clients do"},
-		{Name: "clients", Type: param.Int, Default: "4", Min: 1, Max: 256, Help: "at once, each with one image at a time"},
+		{Name: "operation", Type: param.Enum, Default: pull, Words: []string{push, pull, operationPipeline}, Help: "what the clients do; pipeline: build an image, push it, pull and unpack it, and start its program"},
+		{Name: "rate", Type: param.String, Default: "2", Valid: func(text string) error { _, err := parseRate(text); return err }, Help: "of a pipeline: images a second, on a fixed schedule (open loop)"},
+		{Name: "clients", Type: param.Int, Default: "4", Min: 1, Max: 256, Help: "at once, each with one image at a time; of a pipeline, at most"},
 		{Name: "layers", Type: param.Int, Default: "2", Min: 1, Max: 64, Help: "of an image, transferred at once"},
-		{Name: "layer-size", Type: param.Size, Default: "4MiB", Min: 1 << 10, Max: 1 << 30, Help: "of a layer; the content is random, and not compressed"},
+		{Name: "layer-size", Type: param.Size, Default: "4MiB", Min: 1 << 10, Max: 1 << 30, Help: "of a layer; the content is random, and not compressed; of a pipeline: of its files, which gzip can halve"},
 		{Name: "images", Type: param.Int, Default: "8", Min: 1, Max: 10000, Help: "different images to pull"},
 		{Name: "cache", Type: param.Enum, Default: warm, Words: []string{warm, dropped}, Help: "of pulls. warm: the clients pull the images again and again; dropped: the page cache is dropped, and each image pulled once"},
 		{Name: "duration", Type: param.Duration, Default: "3s", Min: 0.05, Max: 3600, Help: "measured time; with cache dropped, as long as the images take"},
@@ -72,7 +77,21 @@ func (registry) Params() []param.Param {
 	}
 }
 
-func (registry) Responses(param.Values) []record.Response {
+func (registry) Responses(v param.Values) []record.Response {
+	if v.Str("operation") == operationPipeline {
+		time := func(name, help string) record.Response {
+			return record.Response{Name: name, Unit: record.Second, Better: record.Lower, Help: help}
+		}
+		return []record.Response{
+			time("latency_p50", "median time from when an image was due until its program ran"),
+			time("latency_p99", "99th percentile of that"),
+			time("built_p50", "median time to build an image: read the files, pack and compress them, compute the digests"),
+			time("pushed_p50", "median time to push an image"),
+			time("pulled_p50", "median time to pull and unpack an image"),
+			time("started_p50", "median time from the start of an image's program until it says that it runs"),
+			{Name: "rate", Unit: record.PerSecond, Better: record.Neither, Operation: "image", Help: "images that were rolled out in the measured time"},
+		}
+	}
 	return []record.Response{
 		{Name: "throughput", Unit: record.BytesPerSecond, Better: record.Higher, Help: "bytes of layers, all clients together"},
 		{Name: "rate", Unit: record.PerSecond, Better: record.Higher, Operation: "image", Help: "whole images, all clients together"},
@@ -85,13 +104,15 @@ func (registry) Responses(param.Values) []record.Response {
 func (registry) Roles(v param.Values) ([]workload.Role, error) {
 	each := int64(v.Int("layers")) * v.Size("layer-size")
 	all, pushers := int64(v.Int("images"))*each, int64(fillers)
-	if v.Str("operation") == push {
+	if v.Str("operation") != pull {
 		pushers = int64(v.Int("clients"))
 	}
 	cold := v.Str("cache") == dropped
 	switch {
-	case v.Str("operation") == push && cold:
-		return nil, errors.New("cache = dropped has no effect with operation = push, which reads nothing; write cache: warm")
+	case v.Str("operation") != pull && cold:
+		return nil, fmt.Errorf("cache = dropped has no effect with operation = %s, whose images were not there before; write cache: warm", v.Str("operation"))
+	case v.Str("operation") != operationPipeline && v.Str("rate") != "2":
+		return nil, fmt.Errorf("rate = %s has no effect with operation = %s, whose clients do not wait; leave rate out, or write operation: pipeline", v.Str("rate"), v.Str("operation"))
 	case v.Str("operation") == pull && all > most:
 		return nil, fmt.Errorf("images = %s with layers = %s and layer-size = %s take more than %s; make one of them smaller",
 			v.Str("images"), v.Str("layers"), v.Str("layer-size"), param.FormatSize(most))
@@ -118,6 +139,10 @@ func (registry) Roles(v param.Values) ([]workload.Role, error) {
 			"/tare", "internal", "registry", v.Str("operation"), "--at", "{server}:" + strconv.Itoa(port), "--clients", v.Str("clients"),
 			"--warmup", v.Duration("warmup").String(), "--duration", v.Duration("duration").String(),
 		}, images...),
+	}
+	if v.Str("operation") == operationPipeline {
+		client.Volumes, client.Within = volume.AtData(volume.Disk), client.Warmup+client.Expect+drain(client.Expect)+time.Minute
+		client.Args = append(client.Args, "--rate", v.Str("rate"), "--dir", work)
 	}
 	if v.Str("operation") == pull {
 		server.Before = append(append([]string{"/tare", "internal", "registry", "fill"}, images...), append([]string{"--"}, server.Args...)...)

@@ -23,6 +23,9 @@ func cases() []workloadtest.Case {
 		{Name: "pull", Outputs: out("pull.json")},
 		{Name: "push", Params: param.Values{"operation": push, "program": own}, Outputs: out("push.json")},
 		{Name: "cold", Params: param.Values{"cache": dropped}, Outputs: out("cold.json")},
+		{Name: "pipeline", Params: param.Values{"operation": operationPipeline, "layer-size": "1MiB", "rate": "4", "duration": "2s"}, Outputs: out("pipeline.json")},
+		{Name: "a cold pipeline", Params: param.Values{"operation": operationPipeline, "cache": dropped}, Refused: true},
+		{Name: "a rate of pulls", Params: param.Values{"rate": "4"}, Refused: true},
 		{Name: "a cold push", Params: param.Values{"operation": push, "cache": dropped}, Refused: true},
 		{Name: "more than a disk", Params: param.Values{"images": "10000", "layers": "64", "layer-size": "1GiB"}, Refused: true},
 		{Name: "more than memory", Params: param.Values{"operation": push, "clients": "256", "layers": "64", "layer-size": "1MiB"}, Refused: true},
@@ -126,5 +129,76 @@ func TestHandler(t *testing.T) {
 	}
 	if err := l.pull(t.Context(), ref); err == nil {
 		t.Error("a changed layer is pulled without an error")
+	}
+}
+
+// TestPipeline: an arrival is timed from when it was due, and a late one waits. What is not finished counts with the time until the end, and a
+// load in which nothing was finished is no result.
+func TestPipeline(t *testing.T) {
+	h, err := newHandler(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := 50 * time.Millisecond
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifests/") {
+			time.Sleep(slow)
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	l := &load{at: strings.TrimPrefix(s.URL, "http://"), operation: operationPipeline, clients: 1, content: newContent(2, 4096), duration: time.Second, transport: http.DefaultTransport}
+	l.reference = func(n uint64) (name.Reference, error) { return name.ParseReference(reference(l.at, n), name.Insecure) }
+	p, err := newPipeline(l, t.TempDir(), "burst 3 every 5s")
+	if err != nil || len(p.due) != 3 {
+		t.Fatal(p, err)
+	}
+	r, err := p.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Images != 3 || r.Arrivals != 3 || r.Unfinished != 0 || r.Steps[0].Mean < slow.Seconds() || r.Steps[2].Mean < slow.Seconds() {
+		t.Errorf("%+v: 3 images are due at once, the registry takes %v for each", r, slow)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.dir, "image-*")); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+
+	begun := time.Now()
+	u := &report{}
+	all := []arrived{{parts: []time.Duration{time.Second, time.Second, time.Second, time.Second, time.Second}, ended: begun.Add(5 * time.Second)}, {parts: []time.Duration{time.Second}}, {}}
+	if err := p.sum(u, all, begun, begun.Add(7*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{3, 7. / 3, 1. / 3, 1. / 3, 1. / 3} {
+		if got := u.Steps[i].Mean; got < want-0.01 || got > want+0.01 {
+			t.Errorf("%s takes %g s, want %g", u.Steps[i].Name, got, want)
+		}
+	}
+	if u.Unfinished != 2 {
+		t.Errorf("%d unfinished", u.Unfinished)
+	}
+	behind, err := os.ReadFile("testdata/behind.json") // 600 arrivals in 2 s on two processors
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := param.Values{"operation": operationPipeline, "layer-size": "1MiB", "rate": "300", "duration": "2s"}
+	if _, err := workloadtest.Parse(t, New(), "client", v, string(behind)); err == nil || !strings.Contains(err.Error(), "make duration longer, or rate smaller") {
+		t.Errorf("a load without a finished image: %v", err)
+	}
+}
+
+// TestArrivals: the schedule has all arrivals before the end, in order, and no other.
+func TestArrivals(t *testing.T) {
+	for text, want := range map[string]int{"4": 8, "burst 3 every 1s": 6, "0.1": 1, "10 burst 5": 24} {
+		p, err := parseRate(text)
+		if got := arrivals(p, 2*time.Second); err != nil || len(got) != want {
+			t.Errorf("%s: %d arrivals, want %d (%v)", text, len(got), want, err)
+		}
+	}
+	for _, text := range []string{"0", "within 3s", "x"} {
+		if _, err := parseRate(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
 	}
 }

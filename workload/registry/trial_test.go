@@ -25,6 +25,7 @@ func TestTrials(t *testing.T) {
 	for what, v := range map[string]param.Values{
 		"distribution, pull": small(nil),
 		"distribution, push": small(param.Values{"operation": push}),
+		"tare, pipeline":     {"operation": operationPipeline, "program": own, "layer-size": "64KiB", "rate": "10", "duration": "1s", "warmup": "50ms"},
 		"tare, cold":         small(param.Values{"program": own, "cache": dropped}),
 	} {
 		t.Run(what, func(t *testing.T) {
