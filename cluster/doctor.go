@@ -188,9 +188,24 @@ func (s *Site) findClasses(ctx context.Context) (out []Finding) {
 	}
 	for _, c := range s.classes {
 		k := pod.New(c, nil, nil, nil)
-		out = append(out, Finding{Area: AreaClass, Name: c.Name, Detail: k.About(), Family: k.Traits(nil).Family})
+		out = append(out, Finding{Area: AreaClass, Name: c.Name, Detail: k.About() + s.sameHandler(c), Family: k.Traits(nil).Family})
 	}
 	return out
+}
+
+// sameHandler names the other classes with the handler of a class: they run the same runtime. The handler of the default class is part of
+// the nodes' configuration, so it is unknown here.
+func (s *Site) sameHandler(c pod.Class) string {
+	var same []string
+	for _, other := range s.classes {
+		if other.Name != c.Name && c.Handler != "" && other.Handler == c.Handler {
+			same = append(same, other.Name)
+		}
+	}
+	if len(same) == 0 {
+		return ""
+	}
+	return "; the same runtime as " + strings.Join(same, ", ") + ", so a comparison of them shows only noise"
 }
 
 // findStorage finds the storage classes. A study needs none.

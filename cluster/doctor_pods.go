@@ -181,7 +181,7 @@ func (s *Site) startClass(ctx context.Context, d *deployment, c pod.Class, i int
 		}
 		return p.Status.Phase == corev1.PodSucceeded
 	})
-	f.Err, f.Detail = err, fmt.Sprintf("starts and ends in %.1f s, handler %s, on %s", took.Seconds(), c.Handler, p.Spec.NodeName)+k.Sizing()
+	f.Err, f.Detail = err, fmt.Sprintf("starts and ends in %.1f s, handler %s, on %s", took.Seconds(), c.Handler, p.Spec.NodeName)+k.Sizing()+s.sameHandler(c)
 	return f
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"tare/cluster/pod"
 )
 
 func untold(string, time.Duration) func() { return func() {} }
@@ -103,5 +105,16 @@ func TestLeftOut(t *testing.T) {
 func TestSkew(t *testing.T) {
 	if got := skew(-1500*time.Millisecond, 2*time.Millisecond); got != "1.5s behind this machine's clock, ± 2ms" {
 		t.Error(got)
+	}
+}
+
+// TestSameHandler: two classes with one handler are one runtime. Nothing is claimed about the default class.
+func TestSameHandler(t *testing.T) {
+	s := &Site{}
+	s.classes = []pod.Class{{Name: "process"}, {Name: "runc", Class: "runc", Handler: "runc"}, {Name: "plain", Class: "plain", Handler: "runc"}, {Name: "gvisor", Class: "gvisor", Handler: "runsc"}}
+	for i, want := range []string{"", "; the same runtime as plain, so a comparison of them shows only noise", "; the same runtime as runc, so a comparison of them shows only noise", ""} {
+		if got := s.sameHandler(s.classes[i]); got != want {
+			t.Errorf("%s: %q, want %q", s.classes[i].Name, got, want)
+		}
 	}
 }
