@@ -284,3 +284,25 @@ func TestWriteFirst(t *testing.T) {
 		t.Error("nothing is no error")
 	}
 }
+
+// TestHeldPods: claims whose pods run are usable, even if the pods do not end in time and so do not tell when they wrote. The step is bound by what
+// the other claims wait for.
+func TestHeldPods(t *testing.T) {
+	s := newStory(t, objects.ConsumerPod)
+	for i := range 3 {
+		name := fmt.Sprint("o-", i)
+		s.v.answered(s.v.expect(name, s.at(0)), s.at(1), nil)
+		s.claim(2, "MODIFIED", name, "", "Bound")
+		s.volume(2, "ADDED", name)
+		if i < 2 {
+			s.pod(3, "MODIFIED", name, "n1", running, "")
+		}
+	}
+	var out objects.Claims
+	if _, err := s.v.sum(&out, span{s.at(0), s.at(10)}, span{s.at(10), s.at(20)}); err != nil {
+		t.Fatal(err)
+	}
+	if out.Settled != 2 || out.Stuck != objects.Scheduled {
+		t.Errorf("%d usable, and the others wait in %q; want 2 and %s", out.Settled, out.Stuck, objects.Scheduled)
+	}
+}

@@ -101,8 +101,10 @@ func (c *claim) awaits(stage string) bool {
 	switch stage {
 	case objects.Chosen:
 		return c.late
-	case objects.Scheduled, objects.Mounted, objects.Written:
+	case objects.Scheduled, objects.Mounted:
 		return c.consumer
+	case objects.Written: // the program of a pod that has not ended yet has not told when
+		return c.consumer && (c.ran.IsZero() || !c.ended.IsZero())
 	case objects.Attached:
 		return false // only few drivers attach volumes
 	}
