@@ -69,6 +69,7 @@ type TunedLevel struct {
 	// Of a load: its trials after the first, which only guided the search, and what they say.
 	Met    int        `json:"met,omitempty"`
 	Missed int        `json:"missed,omitempty"`
+	Late   int        `json:"late,omitempty"` // of missed: the load generator fell behind its schedule by itself
 	Bound  tune.Bound `json:"bound,omitempty"`
 }
 
@@ -111,7 +112,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	}
 	blocks, levels := 0, 0
 	for k, l := range step.Levels {
-		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer, Met: l.Met, Missed: l.Missed, Bound: l.Bound}
+		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer, Met: l.Met, Missed: l.Missed, Late: l.Late, Bound: l.Bound}
 		if len(t.Factors) > 0 {
 			level.Cell = among(s.Cells[k], t.Factors)
 		}

@@ -39,7 +39,7 @@ func Tuned(r *analyse.Result) *Section {
 	}
 	if r.Tuned[0].Objective != "" {
 		s.Title = "The highest load"
-		loadNotes(s)
+		loadNotes(s, slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return anyLate(&t) }))
 		return s
 	}
 	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
