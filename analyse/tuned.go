@@ -20,6 +20,7 @@ type Tuned struct {
 	Factors  []string    `json:"factors,omitempty"` // all, of several
 	Reach    float64     `json:"reach"`             // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
+	Ended    string      `json:"ended,omitempty"` // why the search ended without a clear answer
 	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
@@ -104,6 +105,9 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	t := Tuned{Workload: w.Label, Stratum: s.Key, Shared: s.Shared, Factor: a.study.Compare, Reach: a.study.Stop.Tune, Stage: step.Stage, Sure: min(step.Sure, 1)}
 	if len(w.Responses) > 0 {
 		t.Response = w.Responses[0]
+	}
+	if e, ok := a.plan.Ending(i); ok && step.Stage != tune.Found {
+		t.Ended = e.Text
 	}
 	t.Factors = a.study.Stop.Factors
 	t.Answer, t.Best = a.study.LevelOf(i, step.Answer), a.study.LevelOf(i, step.Best)

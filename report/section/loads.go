@@ -64,7 +64,7 @@ func loadAnswer(t *analyse.Tuned) string {
 	out += ofGenerator(t)
 	sure := percentOf(min(t.Sure, 0.99))
 	if t.Stage != tune.Found {
-		return "Not clear yet. With a confidence of " + sure + " so far: " + out + " Run more blocks."
+		return "Not clear yet. With a confidence of " + sure + " so far: " + out + onward(t)
 	}
 	out += " Confidence: " + sure + "."
 	if t.Throughput > 0 {
