@@ -20,6 +20,7 @@ type Tuned struct {
 	Factors  []string    `json:"factors,omitempty"` // all, of several
 	Reach    float64     `json:"reach"`             // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
+	Ended    string      `json:"ended,omitempty"` // why the search ended without a clear answer
 	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
@@ -69,6 +70,7 @@ type TunedLevel struct {
 	// Of a load: its trials after the first, which only guided the search, and what they say.
 	Met    int        `json:"met,omitempty"`
 	Missed int        `json:"missed,omitempty"`
+	Late   int        `json:"late,omitempty"` // of missed: the load generator fell behind its schedule by itself
 	Bound  tune.Bound `json:"bound,omitempty"`
 }
 
@@ -104,6 +106,9 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	if len(w.Responses) > 0 {
 		t.Response = w.Responses[0]
 	}
+	if e, ok := a.plan.Ending(i); ok && step.Stage != tune.Found {
+		t.Ended = e.Text
+	}
 	t.Factors = a.study.Stop.Factors
 	t.Answer, t.Best = a.study.LevelOf(i, step.Answer), a.study.LevelOf(i, step.Best)
 	if step.Answer >= 0 {
@@ -111,7 +116,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	}
 	blocks, levels := 0, 0
 	for k, l := range step.Levels {
-		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer, Met: l.Met, Missed: l.Missed, Bound: l.Bound}
+		level := TunedLevel{Level: a.study.LevelOf(i, k), Blocks: l.Blocks, Share: l.Share, Lo: l.Lo, Hi: l.Hi, Chance: l.Answer, Met: l.Met, Missed: l.Missed, Late: l.Late, Bound: l.Bound}
 		if len(t.Factors) > 0 {
 			level.Cell = among(s.Cells[k], t.Factors)
 		}

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"math"
-
-	"tare/analyse/tune"
-)
+import "tare/analyse/tune"
 
 // A study can look for the highest load that meets an objective (Stop.Objective). A pass then measures only those loads of a
 // stratum that may be the answer (tune.Seek). The loads are the stratum's cells.
@@ -33,19 +29,23 @@ func (p *Plan) search(stratum int) tune.Step {
 }
 
 // trialOf is what a cell showed in a block. A trial that failed, retries and all, has missed the objective: an overload
-// that ends a trial is one. It counts by what the walk has come to, so not before its block is closed.
+// that ends a trial is one. So has one whose load generator did not send nearly all requests: it shows another load. It counts by what the walk has come to, so not before its block is closed.
 func (p *Plan) trialOf(id, pass int) tune.Trial {
 	c := &p.cells[id]
 	b := c.at(pass)
-	switch v := c.value(pass); {
-	case b == nil || b.from == 0 && b.good == 0:
+	if b == nil || b.from == 0 && b.good == 0 {
 		return tune.NoTrial
-	case b.good == 0:
+	}
+	if b.good == 0 {
 		return tune.Missed
-	case math.IsNaN(v):
+	}
+	switch t := &b.tries[b.good-1]; {
+	case !t.has:
 		return tune.NoTrial
-	case p.study.Stop.Objective.Met(v):
+	case t.offered && p.study.Stop.Objective.Met(t.value):
 		return tune.Met
+	case t.late:
+		return tune.Late
 	}
 	return tune.Missed
 }

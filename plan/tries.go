@@ -17,6 +17,8 @@ type try struct {
 	node        string
 	has         bool
 	value       float64 // of the stopping response
+	offered     bool    // the load generator sent what was due, nearly
+	late        bool    // it fell behind by itself
 	duration    time.Duration
 	turns       map[int]float64 // of the stopping response, by turn number; nil without turns
 	start, turn float64         // seconds that it took once, and for each turn
@@ -35,11 +37,15 @@ type block struct {
 	good  int // 1 + index of the try that counts; 0: no try counts
 }
 
+// offered is the share of the due requests that must be sent for a trial to say anything good about its load.
+const offered = 0.99
+
 // tryOf is what the plan keeps of a trial.
 func (p *Plan) tryOf(t *record.Trial, response string) try {
 	n := try{node: p.named(t.Node), attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(response)
 	n.has = n.has && !t.BelowNoise(response)
+	n.offered, n.late = t.Offered() >= offered, t.Warned(record.GeneratorLate)
 	if turns := Turns(t, response); len(turns) > 0 {
 		n.turns = turns
 		n.start, n.turn = Costs(t, len(turns))

@@ -240,6 +240,47 @@ func TestMixEnds(t *testing.T) {
 	}
 }
 
+// TestObjectiveOfALateGenerator: trials whose load generator did not send what was due do not meet the objective, whatever their
+// latency. Those that miss it by the generator's own fault are counted apart; one that meets it although the generator was late does.
+func TestObjectiveOfALateGenerator(t *testing.T) {
+	st := makeStudy(1, 6)
+	st.Stop.Looks, st.Stop.Width, st.Stop.Objective = nil, 0, &study.Objective{Response: "time", Limit: 5, Text: "time<5"}
+	for k, c := range st.Strata[0].Cells {
+		c[1].Value = strconv.Itoa(100 << k)
+	}
+	st.Baseline = "100"
+	for name, c := range map[string]struct {
+		unsent float64 // of 1000, at 800 and above
+		warned bool
+		answer int
+		late   bool
+	}{
+		"the generator is late":          {400, true, 2, true},
+		"the server is slow":             {400, false, 2, false},
+		"nearly all was sent":            {9, true, 5, false},
+		"late, but all was sent in time": {0, true, 5, false},
+	} {
+		w := world{seed: 1, noise: 0.01, effect: func(string) float64 { return 0 }}
+		p := New(st, nil, nil)
+		for n, ok := p.Next(); ok; n, ok = p.Next() {
+			x := w.trial(n)
+			level, _ := n.Cell.Get("sandbox")
+			if load, _ := strconv.Atoi(level); load >= 800 {
+				x.Samples = append(x.Samples, record.NewValue(record.SampleDue, record.Count, 1000, "end", "client"), record.NewValue(record.SampleUnsent, record.Count, c.unsent, "end", "client"))
+				if c.warned {
+					x.Warnings = []record.Warning{{Code: record.GeneratorLate, Text: "it is late"}}
+				}
+			}
+			p.Done(x)
+		}
+		step, _ := p.Tuned(0)
+		late := step.Upper >= 0 && step.Levels[step.Upper].Late == step.Levels[step.Upper].Missed
+		if step.Stage != tune.Found || step.Answer != c.answer || late != c.late {
+			t.Errorf("%s: %+v", name, step)
+		}
+	}
+}
+
 // TestObjective: the highest load that meets an objective is found in few trials, each of its bounds by fresh trials; a load
 // at which trials fail misses the objective. Resumed, the study goes on as it would have.
 func TestObjective(t *testing.T) {

@@ -175,6 +175,17 @@ const BelowNoise = "below-noise:"
 // WarnPageCache is the code of a warning that memory answered requests that were to reach a disk.
 const WarnPageCache = "page-cache"
 
+// GeneratorLate is the code of the warning that a load generator in the open loop fell behind its schedule by itself: it
+// lacked processor time. Its latencies and its limit are then no fault of what it loads.
+const GeneratorLate = "generator-late"
+
+// Samples of a load generator in the open loop: requests that were due in the measured time, and of these the ones that it
+// had not sent by the end.
+const (
+	SampleDue    = "due"
+	SampleUnsent = "unsent"
+)
+
 // Status of a trial.
 type Status string
 

@@ -36,3 +36,21 @@ func (t *Trial) Drop(which func(*Sample) bool) {
 	}
 	t.Samples = kept
 }
+
+// Offered is the share of the requests due in the measured time that the load generator had sent by the end: 1 where
+// nothing says otherwise.
+func (t *Trial) Offered() float64 {
+	due, unsent := 0.0, 0.0
+	for i := range t.Samples {
+		switch s := &t.Samples[i]; s.Name {
+		case SampleDue:
+			due += s.Value
+		case SampleUnsent:
+			unsent += s.Value
+		}
+	}
+	if !(due > 0) {
+		return 1
+	}
+	return 1 - unsent/due
+}

@@ -23,6 +23,7 @@ const (
 	NoTrial Trial = iota
 	Met           // a Low-Loss Trial
 	Missed        // a High-Loss Trial
+	Late          // Missed, because the load generator fell behind its schedule by itself
 )
 
 // Bound is what the trials at a load say about it: its Load Classification (RFC 9971).
@@ -73,7 +74,7 @@ func Seek(trials [][]Trial, loads []float64, closed []bool, o Objective) Step {
 	for _, i := range s.known() {
 		measured = true
 		l := s.of[i]
-		step.Levels[i] = Level{Blocks: l.blocks, Met: l.met, Missed: l.missed, Bound: l.bound}
+		step.Levels[i] = Level{Blocks: l.blocks, Met: l.met, Missed: l.missed, Late: l.late, Bound: l.bound}
 		switch {
 		case upper >= 0: // an upper bound below it decides
 		case l.bad:
@@ -119,6 +120,7 @@ type seeker struct {
 type load struct {
 	blocks      int // with a trial
 	met, missed int // after the first
+	late        int // of missed
 	bad         bool
 	bound       Bound
 	sure        float64 // of what bad says
@@ -139,12 +141,15 @@ func newSeeker(trials [][]Trial, loads []float64, closed []bool, o Objective) *s
 				l.met++
 			default:
 				l.missed++
+				if t == Late {
+					l.late++
+				}
 			}
 			l.blocks++
 		}
 		l.bad = float64(l.missed) > o.Exceed*float64(l.met+l.missed)
 		if l.met+l.missed == 0 {
-			l.bad = first == Missed
+			l.bad = first != Met
 		}
 		l.bound, l.sure = o.bound(l.met, l.missed), o.sure(l.met, l.missed)
 		if l.bad {

@@ -30,6 +30,7 @@ type Level struct {
 
 	// Of a load, with an objective; Share to Answer mean nothing then.
 	Met, Missed int // trials after the first
+	Late        int // of Missed: the load generator fell behind its schedule by itself
 	Bound       Bound
 }
 

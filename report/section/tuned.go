@@ -39,7 +39,7 @@ func Tuned(r *analyse.Result) *Section {
 	}
 	if r.Tuned[0].Objective != "" {
 		s.Title = "The highest load"
-		loadNotes(s)
+		loadNotes(s, slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return anyLate(&t) }))
 		return s
 	}
 	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
@@ -132,6 +132,14 @@ func tunedAnswers(r *analyse.Result) *Section {
 	return s
 }
 
+// onward says how a search goes on whose answer is not clear, or why it does not.
+func onward(t *analyse.Tuned) string {
+	if t.Ended == "" {
+		return " Run more blocks."
+	}
+	return " The search ended: " + t.Ended + "."
+}
+
 // tunedAnswer is the answer in words, or how far the search is.
 func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	if t.Objective != "" {
@@ -145,7 +153,7 @@ func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	case t.Answer == "":
 		return "Not known yet: no trial was good."
 	case t.Stage != tune.Found:
-		return fmt.Sprintf("Not clear yet: %s is the most probable for %s (%s). Run more blocks.", settings(t, " "), goal, percentOf(t.Sure))
+		return fmt.Sprintf("Not clear yet: %s is the most probable for %s (%s).%s", settings(t, " "), goal, percentOf(t.Sure), onward(t))
 	}
 	out := fmt.Sprintf("Set %s: it is %s, with a confidence of %s.", settings(t, " to "), goal, percentOf(min(t.Sure, 0.99)))
 	if t.Best != t.Answer {

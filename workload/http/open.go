@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/record"
 	"tare/workload/inside"
 	"tare/workload/output"
 
@@ -237,12 +238,18 @@ func (t *tally) report(answer int64) (*report, error) {
 			note(t.latency, t.pacer.start.Add(o.warmup+o.duration).Sub(due))
 		}
 	}
+	r.Due = t.latency.TotalCount() // sent or not
+	pace := inside.Pace{Due: r.Due, Unsent: r.Unsent, Busy: t.cpu.busy(), Full: busyPool,
+		Waits: t.pacer.wake.TotalCount(), Wake: r.WakeDelay.P99, Latency: float64(t.latency.ValueAtPercentile(99)) * 1e-9}
 	if t.ended == 0 {
 		return nil, fmt.Errorf("no answer to GET %s within %s; measure for longer, or raise the rate", o.target.url.RequestURI(), o.duration)
 	}
 	if r.Unsent > 0 {
 		r.warn("http-overload", "the rate of %g/s was not reached: %d requests of the window had not been sent at its end, and count with the time that they had waited",
 			o.rate, r.Unsent)
+	}
+	if late := pace.Late(); late != "" {
+		r.warn(record.GeneratorLate, "%s", late)
 	}
 	return r, t.finish(r)
 }
@@ -271,13 +278,28 @@ type cpuMark struct {
 	at           time.Duration
 	set          bool
 	user, system time.Duration
+	from         time.Time
+	before       time.Duration // inside.Busy
 }
 
 func (c *cpuMark) see(at time.Duration) {
 	if !c.set && at >= c.at {
 		c.set = true
 		c.user, c.system = inside.CPU()
+		c.before, c.from = inside.Busy(), time.Now()
 	}
+}
+
+// busyPool is the share of the runtime's processors (GOMAXPROCS) from which on they are all in use most of the time. More
+// goroutines than that share them, so a smaller share says nothing about what is slow.
+const busyPool = 0.8
+
+// busy is the share of them that this process's threads used or waited for, since the mark.
+func (c *cpuMark) busy() float64 {
+	if !c.set {
+		return 0
+	}
+	return (inside.Busy() - c.before).Seconds() / max(time.Since(c.from).Seconds(), 1e-9) / float64(runtime.GOMAXPROCS(0))
 }
 
 func (c *cpuMark) used() (user, system time.Duration) {

@@ -66,8 +66,8 @@ func (r *report) sane(load string) error {
 		return fmt.Errorf("the measured time window_s = %g is out of range", r.Window)
 	case r.Requests <= 0 || r.Connections <= 0 || r.Requests > math.MaxInt32*1000:
 		return fmt.Errorf("%d requests over %d connections are out of range", r.Requests, r.Connections)
-	case r.Bytes < 0 || r.Unsent < 0:
-		return fmt.Errorf("%d bytes and %d unsent requests are out of range", r.Bytes, r.Unsent)
+	case r.Bytes < 0 || r.Due < 0 || r.Unsent < 0:
+		return fmt.Errorf("%d bytes and %d unsent of %d due requests are out of range", r.Bytes, r.Unsent, r.Due)
 	}
 	for _, x := range []float64{r.User, r.System, r.Rate, r.SendDelay.Mean, r.SendDelay.P99, r.WakeDelay.Mean, r.WakeDelay.P99} {
 		if x < 0 || x > 1e9 {
@@ -123,7 +123,10 @@ func (r *report) counts(rd *record.Reading) {
 	add("cpu_user", record.Cores, r.User/r.Window)
 	add("cpu_system", record.Cores, r.System/r.Window)
 	if r.Load == "open" {
-		add("unsent", record.Count, float64(r.Unsent))
+		if r.Due > 0 { // older reports do not say
+			add(record.SampleDue, record.Count, float64(r.Due))
+		}
+		add(record.SampleUnsent, record.Count, float64(r.Unsent))
 		add("send_delay_mean", record.Second, r.SendDelay.Mean)
 		add("send_delay_p99", record.Second, r.SendDelay.P99)
 		add("wake_delay_mean", record.Second, r.WakeDelay.Mean)

@@ -29,6 +29,7 @@ type report struct {
 	// was due.
 	Histogram string         `json:"latency_histogram,omitempty"`
 	Rate      float64        `json:"rate_per_s,omitempty"`  // requested
+	Due       int64          `json:"due,omitempty"`         // in the window
 	Unsent    int64          `json:"unsent,omitempty"`      // due in the window, not sent by its end
 	SendDelay spread         `json:"send_delay_s,omitzero"` // from due to sent
 	WakeDelay spread         `json:"wake_delay_s,omitzero"` // of the pacer, when it had to wait

@@ -8,10 +8,13 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
-	"tare/workload/output"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/record"
+	"tare/workload/inside"
+	"tare/workload/output"
 )
 
 // client runs one session against the server at addr and returns the report.
@@ -245,10 +248,14 @@ func (b *bench) window(ctx context.Context, w *wire, begin int64) (to mark, err 
 	return to, w.send(order{Op: opStop})
 }
 
+// busyThreads is the share of a connection's time from which on its own thread is what is slow, and not the wait for replies.
+const busyThreads = 0.5
+
 // latency merges the threads' histograms, and takes the window from their clocks.
 func (b *bench) latency(r *report, begin int64) error {
 	all, wake := newHistogram(), newHistogram()
 	finished := begin
+	var busy, lasted time.Duration
 	for _, k := range b.workers {
 		all.Merge(k.hist)
 		finished = max(finished, k.finished)
@@ -256,6 +263,7 @@ func (b *bench) latency(r *report, begin int64) error {
 		r.NoRoom += k.noRoom
 		r.Stale += k.stale
 		r.Unsent += k.unsent
+		busy, lasted = busy+k.busy, lasted+k.lasted
 		if k.wake != nil {
 			wake.Merge(k.wake)
 		}
@@ -280,6 +288,14 @@ func (b *bench) latency(r *report, begin int64) error {
 	if wake.TotalCount() > 0 {
 		r.WakeDelay = wake.Mean() / 1e9
 		r.WakeDelayP99 = float64(wake.ValueAtQuantile(99)) / 1e9
+	}
+	if r.Config.Rate > 0 {
+		r.Due = all.TotalCount() // sent or not
+		p := inside.Pace{Due: r.Due, Unsent: r.Unsent, Busy: busy.Seconds() / max(lasted.Seconds(), 1e-9), Full: busyThreads,
+			Waits: wake.TotalCount(), Wake: r.WakeDelayP99, Latency: float64(all.ValueAtPercentile(99)) * 1e-9}
+		if late := p.Late(); late != "" {
+			r.warn(record.GeneratorLate, "%s", late)
+		}
 	}
 	if r.NoRoom > 0 {
 		r.warn("net-arp-full", "the ARP table of the client's kernel was full, so %d requests to new neighbours were dropped; raise its limit (net.ipv4.neigh.default.gc_thresh3, the factor arp-limit)", r.NoRoom)

@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/record"
 )
 
 // lockedBuffer is written by the server while the test reads it.
@@ -330,6 +333,38 @@ func TestBacklogIsCounted(t *testing.T) {
 	}
 	if p := time.Duration(w.hist.ValueAtPercentile(90)); p < 150*time.Millisecond {
 		t.Errorf("90th percentile %v: the backlog is left out", p)
+	}
+}
+
+// TestOwnTime tells a connection that waits for replies from one whose own thread is slow.
+func TestOwnTime(t *testing.T) {
+	trip := 5 * time.Millisecond
+	for name, c := range map[string]struct {
+		trip func()
+		late bool
+	}{
+		"the server is slow": {func() { time.Sleep(trip) }, false},
+		"the generator is slow": {func() {
+			for begin := time.Now(); time.Since(begin) < trip; {
+				continue
+			}
+		}, true},
+	} {
+		b := newBench(&config{Mode: "rr", Size: 1, Connections: 1, Rate: 1000, Duration: 0.3}, nil)
+		b.workers = []*worker{{cfg: b.cfg, clock: b.clock, stop: b.stopFlag()}}
+		b.plan(b.clock.now(), b.clock.now())
+		w := b.workers[0]
+		var ended sync.WaitGroup
+		ended.Go(func() { w.run(func(w *worker) error { return ask(w, func(uint64) error { c.trip(); return nil }) }) })
+		ended.Wait()
+		r := &report{Config: *b.cfg}
+		if err := b.latency(r, w.begin); err != nil {
+			t.Fatal(err)
+		}
+		late := slices.ContainsFunc(r.Warnings, func(w record.Warning) bool { return w.Code == record.GeneratorLate })
+		if r.Due < 290 || r.Due > 310 || r.Unsent < 100 || late != c.late {
+			t.Errorf("%s: %d of %d operations were not sent; %v", name, r.Unsent, r.Due, r.Warnings)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
+
+	"tare/workload/inside"
 )
 
 // The hot loops. Each runs on its own operating-system thread, with blocking RawSyscalls, and
@@ -52,6 +54,8 @@ type worker struct {
 	noRoom      int64                   // of neighbours: requests that the kernel dropped, because its ARP table was full
 	unsent      int64                   // open loop: scheduled in the window, not started by its end
 	wake        *hdrhistogram.Histogram // open loop: how late the thread woke, of the measured waits
+	busy        time.Duration           // open loop: that the thread ran or waited for a processor, of lasted
+	lasted      time.Duration
 	err         error
 }
 
@@ -81,7 +85,13 @@ func (w *worker) run(loop func(*worker) error) {
 		// wake-ups: PR_SET_TIMERSLACK(2const). If a kernel refuses to change it, wake_delay shows it.
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	}
+	if w.period == 0 {
+		w.err = loop(w)
+		return
+	}
+	before, from := inside.ThreadBusy(), time.Now()
 	w.err = loop(w)
+	w.busy, w.lasted = inside.ThreadBusy()-before, time.Since(from)
 }
 
 // fail returns the error of a connection. A deadline acts through shutdown, so these errors are

@@ -91,7 +91,7 @@ func (r *report) sane() error {
 		}{
 			{"window_s", p.Window}, {"bytes", float64(p.Bytes)}, {"operations", float64(p.Operations)},
 			{"cpu_user_s", p.User}, {"cpu_system_s", p.System}, {"lost", float64(p.Lost)}, {"no_room", float64(p.NoRoom)},
-			{"stale", float64(p.Stale)}, {"unsent", float64(p.Unsent)}, {"wake_delay_mean_s", p.WakeDelay},
+			{"stale", float64(p.Stale)}, {"due", float64(p.Due)}, {"unsent", float64(p.Unsent)}, {"wake_delay_mean_s", p.WakeDelay},
 			{"wake_delay_p99_s", p.WakeDelayP99},
 		} {
 			if f.v < 0 {
@@ -126,7 +126,10 @@ func (r *report) counts(rd *record.Reading) {
 		add("no_room", record.Count, float64(r.NoRoom))
 	}
 	if r.Endpoint == "client" && r.Config.Mode != "stream" {
-		add("unsent", record.Count, float64(r.Unsent))
+		add(record.SampleUnsent, record.Count, float64(r.Unsent))
+	}
+	if r.Due > 0 {
+		add(record.SampleDue, record.Count, float64(r.Due))
 	}
 	if r.Endpoint == "client" && r.Config.Mode == "rr" {
 		add("wake_delay_mean", record.Second, r.WakeDelay)

@@ -31,6 +31,7 @@ type report struct {
 	Lost         int64            `json:"lost,omitempty"`
 	NoRoom       int64            `json:"no_room,omitempty"` // of Lost: dropped by the client's full ARP table
 	Stale        int64            `json:"stale,omitempty"`
+	Due          int64            `json:"due,omitempty"` // open loop: operations in the window
 	Unsent       int64            `json:"unsent,omitempty"`
 	WakeDelay    float64          `json:"wake_delay_mean_s,omitempty"`
 	WakeDelayP99 float64          `json:"wake_delay_p99_s,omitempty"`
