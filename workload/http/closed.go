@@ -43,7 +43,7 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	// handler, which takes 100 ms on a busy machine.
 	signal.Ignore(syscall.SIGINT)
 	defer signal.Reset(syscall.SIGINT)
-	answer, err := c.target.exchange()
+	answer, err := c.target.exchanges()
 	if err != nil {
 		return nil, err
 	}
@@ -57,35 +57,28 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 		return nil, fmt.Errorf("cannot store wrk's script: %w", err)
 	}
 	if c.warmup > 0 {
-		s, _, err := c.wrk(ctx, lua, max(c.warmup-look, c.warmup/2), true)
-		if err == nil {
-			err = s.judge(c.target, answer, c.connections)
-		}
-		if err != nil {
+		if _, _, err := c.all(ctx, lua, max(c.warmup-look, c.warmup/2), true, answer); err != nil {
 			return nil, fmt.Errorf("warming up: %w", err)
 		}
 	}
-	s, usage, err := c.wrk(ctx, lua, c.duration, c.every)
-	if err == nil {
-		err = s.judge(c.target, answer, c.connections)
-	}
+	s, usage, err := c.all(ctx, lua, c.duration, c.every, answer)
 	if err != nil {
 		return nil, err
 	}
 	// wrk does not report answers that it still waits for: a server that hangs has fewer
 	// answers, but no wrong ones.
-	if _, err := c.target.exchange(); err != nil {
+	if _, err := c.target.exchanges(); err != nil {
 		return nil, fmt.Errorf("after the load: %w", err)
 	}
 	r := &report{
 		Format: 1, Load: "closed", Connections: c.connections, Threads: c.threads, Body: c.target.body, Answer: answer,
-		Window: float64(s.Duration) * 1e-6, Requests: s.Requests, Bytes: s.Bytes, Latency: s.Latency,
-		User: usage.UserTime().Seconds(), System: usage.SystemTime().Seconds(),
+		Window: float64(s.Duration) * 1e-6, Requests: s.Requests, Bytes: s.Bytes, Latency: s.Latency, Histogram: s.merged,
+		User: usage.user.Seconds(), System: usage.system.Seconds(),
 	}
 	if late := time.Duration(s.Duration)*time.Microsecond - c.duration; late > time.Second {
 		r.warn("http-late-end", "wrk measured %s longer than duration: the machine is too busy for it, or its sandbox loses signals", late.Round(10*time.Millisecond))
 	}
-	if busy := (r.User + r.System) / r.Window / float64(c.threads); busy > 0.9 {
+	if busy := (r.User + r.System) / r.Window / float64(c.threads*len(c.target.groups())); busy > 0.9 {
 		r.warn("http-client-busy", "wrk used %.0f%% of its threads' time: it may be what limits the rate; raise threads, and give it processors of its own", busy*100)
 	}
 	return r, nil
@@ -96,7 +89,7 @@ const look = 100 * time.Millisecond
 
 // wrk runs wrk once. wrk supports only whole seconds. Other times are ended by a SIGINT, at
 // which it prints its summary as usual.
-func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every bool) (summary, *os.ProcessState, error) {
+func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every bool) (summary, spent, error) {
 	whole := d.Truncate(time.Second)
 	if d != whole || d == 0 {
 		whole += 2 * time.Second
@@ -111,7 +104,8 @@ func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every boo
 		"-t", strconv.Itoa(c.threads), "-c", strconv.Itoa(c.connections), "-d", strconv.Itoa(int(whole.Seconds()))+"s",
 		"--timeout", strconv.Itoa(int((c.target.timeout+time.Second-1)/time.Second))+"s", "-s", lua,
 		c.target.url.String(), "--", strconv.FormatInt(c.target.body, 10), check,
-		strconv.FormatBool(!c.target.close), strconv.FormatInt(c.delay.Milliseconds(), 10), strings.Join(c.target.hosts, ","))
+		strconv.FormatBool(!c.target.close), strconv.FormatInt(c.delay.Milliseconds(), 10), strings.Join(c.target.names(), ","))
+	cmd.Env = c.target.environment()
 	out := output.Tail{Most: maxSummary}
 	errs := &announced{line: "TARE done\n", seen: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &out, errs
@@ -123,7 +117,7 @@ func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every boo
 	})
 	close(ended)
 	if cmd.ProcessState == nil {
-		return summary{}, nil, fmt.Errorf("wrk did not start: %w", err)
+		return summary{}, spent{}, fmt.Errorf("wrk did not start: %w", err)
 	}
 	text := errs.text()
 	if text != "" {
@@ -131,16 +125,16 @@ func (c *closed) wrk(ctx context.Context, lua string, d time.Duration, every boo
 	}
 	switch {
 	case ctx.Err() != nil:
-		return summary{}, nil, fmt.Errorf("wrk did not end: %w", context.Cause(ctx))
+		return summary{}, spent{}, fmt.Errorf("wrk did not end: %w", context.Cause(ctx))
 	case err != nil:
-		return summary{}, nil, fmt.Errorf("wrk failed (%w): %s", err, output.Said(text))
+		return summary{}, spent{}, fmt.Errorf("wrk failed (%w): %s", err, output.Said(text))
 	}
 	b, err := out.Whole()
 	if err != nil {
-		return summary{}, nil, fmt.Errorf("wrk: %w", err)
+		return summary{}, spent{}, fmt.Errorf("wrk: %w", err)
 	}
 	s, err := readSummary(b)
-	return s, cmd.ProcessState, err
+	return s, spent{cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()}, err
 }
 
 // maxSummary bounds wrk's output, in bytes: each different latency, in microseconds, takes

@@ -15,9 +15,10 @@ import (
 // target is the request, and what the answer must be.
 type target struct {
 	url   *url.URL
-	body  int64    // bytes, or anyBody
-	hosts []string // for the header Host, in turn; none: the URL's
-	close bool     // wrk asks the server to close each connection after its answer
+	body  int64      // bytes, or anyBody
+	hosts []string   // for the header Host, in turn; none: the URL's
+	each  []*url.URL // in the place of url and hosts, in turn; url is the first
+	close bool       // wrk asks the server to close each connection after its answer
 	dialer
 }
 
@@ -48,7 +49,7 @@ func newTarget(raw string, body int64, timeout time.Duration, security TLS) (tar
 // exchange sends the same bytes as a request of wrk, and returns the length of the whole answer
 // with its headers. A wrong answer is an error.
 func (t target) exchange() (int64, error) {
-	conn, _, err := t.dial(context.Background(), t.url.Host)
+	conn, _, err := t.dial(context.Background(), t.address())
 	if err != nil {
 		return 0, err
 	}

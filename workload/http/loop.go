@@ -48,7 +48,10 @@ type Loop struct {
 	Kind        string   // Closed, Open or Wrk
 	URL         string   // http://HOST:PORT/PATH, or https:// with TLS
 	Hosts       []string // names for the header Host, which requests take in turn; none: the URL's
-	Body        int64    // bytes of every answer's body; 0: not known. Wrk needs it
+	Body        int64    // bytes of every answer's body; 0: not known. Wrk needs it, but for Each
+	Each        []string // URLs without ports that requests take in turn, in the place of URL and Hosts; the name of the host is also that of TLS
+	At          string   // the host that has them all
+	Ports       [2]int   // of At: for http, and for https
 	Connections int
 	Threads     int           // Wrk; they share the connections evenly
 	Delay       time.Duration // Wrk: the longest pause before a request; pauses are drawn evenly
@@ -65,7 +68,8 @@ func (l Loop) Args() []string {
 	what, size := "loop", l.Body
 	if l.Kind == Wrk {
 		what = Closed
-	} else if size == 0 {
+	}
+	if size == 0 {
 		size = anyBody
 	}
 	args := []string{"/tare", "internal", "http", what, "--url", l.URL, "--size", strconv.FormatInt(size, 10),
@@ -76,6 +80,9 @@ func (l Loop) Args() []string {
 		args = append(args, "--rate", strconv.FormatFloat(l.Rate, 'f', -1, 64))
 	case Wrk:
 		args = append(args, "--threads", strconv.Itoa(l.Threads), "--delay", l.Delay.String())
+	}
+	if len(l.Each) > 0 {
+		args = append(args, "--each", strings.Join(l.Each, " "), "--at", l.At, "--ports", fmt.Sprintf("%d,%d", l.Ports[0], l.Ports[1]))
 	}
 	if len(l.Hosts) > 0 {
 		args = append(args, "--hosts", strings.Join(l.Hosts, ","))

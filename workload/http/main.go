@@ -45,6 +45,9 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	rate := fs.Float64("rate", 0, "open, loop: requests a second; loop: 0 for a closed loop")
 	keep := fs.Bool("keep-alive", true, "a connection serves many requests")
 	hosts := fs.String("hosts", "", "`names` for the header Host, joined by commas, which requests take in turn")
+	each := fs.String("each", "", "in the place of --url: `URLs` without ports, joined by spaces, which requests take in turn")
+	at := fs.String("at", "", "with --each: the `host` that has them all")
+	ports := fs.String("ports", "80,443", "with --each: its ports for http and https")
 	delay := fs.Duration("delay", 0, "closed: the longest pause before a request")
 	var security TLS
 	fs.BoolVar(&security.Resume, "resume", false, "loop, https: new connections resume a session")
@@ -53,7 +56,13 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	if err := inside.Parse(fs, args); err != nil {
 		return err
 	}
-	t, err := newTarget(*raw, *size, *timeout, security)
+	var t target
+	var err error
+	if *each != "" {
+		t, err = newTargets(strings.Fields(*each), *at, *ports, *size, *timeout, security)
+	} else {
+		t, err = newTarget(*raw, *size, *timeout, security)
+	}
 	if err != nil {
 		return err
 	}

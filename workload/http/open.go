@@ -37,6 +37,13 @@ type open struct {
 
 // requests are what is sent, in turn.
 func (o *open) requests() []vegeta.Target {
+	if len(o.target.each) > 0 {
+		var all []vegeta.Target
+		for _, u := range o.target.each {
+			all = append(all, vegeta.Target{Method: http.MethodGet, URL: u.String()})
+		}
+		return all
+	}
 	one := vegeta.Target{Method: http.MethodGet, URL: o.target.url.String()}
 	if len(o.target.hosts) == 0 {
 		return []vegeta.Target{one}
@@ -59,7 +66,7 @@ func (o *open) run(ctx context.Context) (*report, error) {
 	if o.connections < 1 || !(o.rate > 0) || o.rate > maxRate {
 		return nil, fmt.Errorf("%w: --connections must be over 0, --rate over 0 and at most %g", inside.ErrUsage, float64(maxRate))
 	}
-	answer, err := o.target.exchange()
+	answer, err := o.target.exchanges()
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +160,7 @@ type tally struct {
 	sent    uint64                  // requests in total
 	ended   int64                   // answers that ended within the window, whenever they were due
 	done    []int64                 // answers by interval
+	first   string                  // the URL of the first wrong answer, of a target with several
 	wrong   map[int]int             // answers by status, of those that have another than 200
 	cpu     cpuMark
 }
@@ -175,6 +183,9 @@ func (t *tally) see(r *vegeta.Result) (at time.Duration, good bool, err error) {
 	if r.Code != 0 && r.Code != http.StatusOK { // read whole; vegeta's error is the status of some
 		if t.wrong == nil {
 			t.wrong = map[int]int{}
+			if len(t.open.target.each) > 0 {
+				t.first = r.URL
+			}
 		}
 		t.wrong[int(r.Code)]++
 		return 0, false, nil
@@ -216,7 +227,7 @@ func (t *tally) statuses() error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return fmt.Errorf("GET %s answers with %s, want 200", t.open.target.url.RequestURI(), strings.Join(parts, ", "))
+	return fmt.Errorf("GET %s answers with %s, want 200", cmp.Or(t.first, t.open.target.url.RequestURI()), strings.Join(parts, ", "))
 }
 
 func (t *tally) report(answer int64) (*report, error) {

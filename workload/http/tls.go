@@ -67,6 +67,7 @@ func (s TLS) config() (*tls.Config, error) {
 type dialer struct {
 	timeout time.Duration
 	tls     *tls.Config // nil: plain HTTP
+	at      *at         // nil: connections go where their address says
 }
 
 // dial opens a connection. took is how long the handshake took, without that of TCP; 0 of plain
@@ -74,19 +75,23 @@ type dialer struct {
 func (d *dialer) dial(ctx context.Context, address string) (conn net.Conn, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	secure := d.tls
+	if d.at != nil {
+		address, secure = d.at.instead(address, d.tls)
+	}
 	if conn, err = new(net.Dialer).DialContext(ctx, "tcp", address); err != nil {
 		return nil, 0, fmt.Errorf("the server does not accept a connection: %w", err)
 	}
-	if d.tls == nil {
+	if secure == nil {
 		return conn, 0, nil
 	}
-	secure := tls.Client(conn, d.tls)
+	shaken := tls.Client(conn, secure)
 	begun := time.Now()
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := shaken.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, 0, handshakeError(err)
 	}
-	return secure, time.Since(begun), nil
+	return shaken, time.Since(begun), nil
 }
 
 // handshakeError says what to do about a certificate that is not trusted.

@@ -24,6 +24,8 @@ type summary struct {
 	WrongStatus int64      `json:"wrong_status"`
 	WrongLength int64      `json:"wrong_length"`
 	Latency     [][2]int64 `json:"latency_us"`
+
+	merged string // the histogram of several, in the place of Latency
 }
 
 const marker = "\nTARE "
@@ -70,6 +72,9 @@ func (s *summary) judge(t target, answer int64, connections int) error {
 	}
 	// At the end each connection has at most one answer in progress, whose bytes count
 	// although the answer does not.
+	if answer == 0 { // not known, or not the same for all
+		return nil
+	}
 	rest := s.Bytes - s.Requests*answer
 	if rest < 0 || rest > int64(connections)*answer {
 		return fmt.Errorf("%d answers to GET %s had %d B, which is not %d B each: some had a different length", s.Requests, path, s.Bytes, answer)

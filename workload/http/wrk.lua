@@ -1,14 +1,22 @@
 -- What wrk does beside loading: it says in one line of JSON what it saw.
 --
---   wrk ... -s wrk.lua URL -- SIZE totals|every KEEP-ALIVE DELAY HOSTS
+--   TARE_AT="ADDRESS PORT" wrk ... -s wrk.lua URL -- SIZE totals|every KEEP-ALIVE DELAY HOSTS
 --
 -- KEEP-ALIVE is true or false. DELAY is the longest pause before a request, in
--- milliseconds. HOSTS are names for the header Host, joined by commas.
+-- milliseconds. HOSTS are names for the header Host, joined by commas, each perhaps
+-- with a path behind it. SIZE is -1 if it is not known. With TARE_AT, wrk connects to that
+-- address, and the host of the URL is only the name in the TLS handshake.
 --
 -- A global function named response makes wrk give the status, the headers and
 -- the body of every answer to Lua, whatever the function does with them; so it
 -- is there only where it is wanted. The same holds for request and delay.
 local threads = {}
+
+local at, port = string.match(os.getenv("TARE_AT") or "", "^(%S+) (%d+)$")
+if at then
+  local resolve = wrk.resolve
+  function wrk.resolve() resolve(at, port) end
+end
 
 function setup(thread)
   threads[#threads + 1] = thread
@@ -24,7 +32,9 @@ function init(args)
   end
   local requests = {}
   for host in string.gmatch(args[5] or "", "[^,]+") do
-    wrk.headers["Host"] = host
+    local name, path = string.match(host, "^([^/]*)(/.*)$")
+    wrk.headers["Host"] = name or host
+    wrk.path = path or wrk.path
     requests[#requests + 1] = wrk.format()
   end
   if #requests > 1 then
@@ -36,7 +46,7 @@ function init(args)
   end
   if args[2] ~= "every" then return end
   function response(s, headers, body)
-    if s ~= 200 or #body ~= size then
+    if s ~= 200 or size >= 0 and #body ~= size then
       wrong = wrong + 1
       if wrong == 1 then status, length = s, #body end
     end

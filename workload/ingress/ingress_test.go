@@ -38,7 +38,46 @@ func cases() []workloadtest.Case {
 		refused("wrk counts in milliseconds", param.Values{"delay": "1500us"}),
 		refused("no such route", param.Values{"targets": "^r7[.]", "routes": "7"}),
 		refused("not an expression", param.Values{"targets": "("}),
+		refused("objects that are none", param.Values{"objects": "kind: Pod"}),
+		refused("objects without an address", param.Values{"objects": routed}),
+		refused("objects with a termination", param.Values{"objects": routed, "address": "10.0.0.1", "termination": "edge"}),
+		refused("no such object", param.Values{"objects": routed, "address": "10.0.0.1", "targets": "^x/"}),
+		refused("connections that processes of wrk cannot share", param.Values{"objects": routed, "address": "10.0.0.1", "connections": "9"}),
+		refused("an address without objects", param.Values{"address": "10.0.0.1"}),
 		refused("not a processor", param.Values{"pin": "0,2"}),
+	}
+}
+
+// routed are objects of a cluster.
+const routed = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: web}
+spec:
+  tls: [{hosts: [shop.example.com]}]
+  rules:
+  - {host: shop.example.com, http: {paths: [{path: /cart}, {path: /}]}}
+  - {host: plain.example.com, http: {paths: [{path: /}]}}
+`
+
+// TestExisting: the load on a controller that exists has one role, and asks for the objects' URLs there.
+func TestExisting(t *testing.T) {
+	v := workloadtest.Fill(t, New(), param.Values{"objects": routed, "address": "10.0.0.1", "http-port": "8080", "url-path": "/file.txt", "load": "open", "rate": "10"})
+	r, err := New().Roles(v)
+	if err != nil || len(r) != 1 || r[0].Image != "" {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	got := strings.Join(r[0].Args, " ")
+	for _, want := range []string{"--each https://shop.example.com/cart/file.txt https://shop.example.com/file.txt http://plain.example.com/file.txt --at 10.0.0.1 --ports 8080,443", "--rate 10"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if all := New().Responses(v); all[len(all)-1].Name != "handshake_p50" {
+		t.Errorf("the load has TLS, and the responses %v", all)
+	}
+	v["targets"] = "plain"
+	if all := New().Responses(v); all[len(all)-1].Name == "handshake_p50" {
+		t.Errorf("the load has no TLS, and the responses %v", all)
 	}
 }
 

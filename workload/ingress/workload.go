@@ -6,6 +6,9 @@
 // writes the configuration and the certificate of the first two in their sandboxes, and starts them
 // (start.go, config.go, haproxy.cfg, nginx.conf); 3. Parse reads the client's report.
 //
+// With the parameter objects there is only the generator: it loads the ingress controller of a cluster (existing.go), which serves
+// the routes that package routes finds in the file.
+//
 // The parameters are those of the published ingress benchmark of OpenShift's scalability team, under
 // Tare's names; docs/workloads/ingress.md has both.
 package ingress
@@ -20,6 +23,7 @@ import (
 	"tare/record"
 	"tare/workload"
 	httpload "tare/workload/http"
+	"tare/workload/ingress/routes"
 )
 
 // Where TLS ends.
@@ -67,19 +71,24 @@ func (ingress) Params() []param.Param {
 		{Name: "termination", Type: param.Enum, Default: plain, Words: []string{plain, edge, passthrough, reencrypt},
 			Help: "where TLS ends: nowhere, at the proxy, at the server behind it, or at both"},
 		{Name: "routes", Type: param.Int, Default: "1", Min: 1, Max: maxRoutes, Help: "names that the proxy tells apart, each with a backend of its own"},
-		{Name: "targets", Type: param.String, Default: ".*", Help: "regular expression: the routes that requests take in turn; they are named r0.tare.test, r1.tare.test and so on"},
+		{Name: "targets", Type: param.String, Default: ".*", Help: "regular expression: the routes that requests take in turn; they are named r0.tare.test, r1.tare.test and so on; of objects, NAMESPACE/NAME or the host must match"},
 		{Name: "proxy-threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of each process of HAProxy (nbthread)"},
 		{Name: "processes", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of HAProxy; they share its port (SO_REUSEPORT)"},
 		{Name: "pin", Type: param.String, Default: "none", Help: "processors of HAProxy, joined by +: one process has all of them, several take them in turn; none: as the scheduler likes"},
 		{Name: "maxconn", Type: param.Int, Default: "2000", Min: 1, Max: 100000, Help: "connections that each process of HAProxy serves at once; more of them wait"},
 		{Name: "workers", Type: param.Int, Default: "2", Min: 1, Max: 512, Help: "processes of nginx"},
 		{Name: "size", Type: param.Size, Default: "128", Min: 1, Max: maxFile, Help: "of the file that nginx serves"},
+		{Name: routes.Param, Type: param.File, Help: "Ingress, HTTPRoute, TLSRoute and Route objects of a cluster, whose controller is loaded in the place of HAProxy and nginx"},
+		{Name: "address", Type: param.String, Valid: validAddress, Help: "with objects: the controller's address or name; without it, that of the Service in the file"},
+		{Name: "http-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for HTTP; 0: that of the Service in the file, or 80"},
+		{Name: "https-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for TLS; 0: that of the Service in the file, or 443"},
+		{Name: "url-path", Type: param.String, Valid: validSuffix, Help: "with objects: what requests add to the path of each route, such as /file.txt"},
 	}
 }
 
 // Responses are those of the load.
 func (ingress) Responses(v param.Values) []record.Response {
-	return httpload.LoopResponses(v.Str("load"), v.Str("termination") != plain)
+	return httpload.LoopResponses(v.Str("load"), secure(v))
 }
 
 // Parse reads the client's report. What the servers print is not parsed.
@@ -87,7 +96,7 @@ func (ingress) Parse(role string, v param.Values, out io.Reader) (record.Reading
 	if role != client {
 		return record.Reading{}, nil
 	}
-	return httpload.ParseLoop(v.Str("load"), v.Str("termination") != plain, out)
+	return httpload.ParseLoop(v.Str("load"), secure(v), out)
 }
 
 // route is the name of the i-th route. The top-level domain is reserved for tests (RFC 6761).

@@ -1,0 +1,249 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/workload/inside"
+	"tare/workload/output"
+)
+
+// at is a host that has all URLs of a load, whatever their names: an ingress.
+type at struct {
+	host          string
+	plain, secure string // ports
+}
+
+// instead is where a connection for an address goes. It has TLS if the port is that of https, with the name of the address.
+func (a *at) instead(address string, c *tls.Config) (string, *tls.Config) {
+	name, port, err := net.SplitHostPort(address)
+	if err != nil || port != "443" {
+		return net.JoinHostPort(a.host, a.plain), nil
+	}
+	c = c.Clone()
+	c.ServerName = name
+	return net.JoinHostPort(a.host, a.secure), c
+}
+
+// newTargets reads URLs that requests take in turn.
+func newTargets(each []string, host, ports string, body int64, timeout time.Duration, security TLS) (target, error) {
+	plain, secure, two := strings.Cut(ports, ",")
+	for _, p := range []string{plain, secure} {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 || !two {
+			return target{}, fmt.Errorf("%w: --ports %q must be two ports, such as 80,443", inside.ErrUsage, ports)
+		}
+	}
+	if host == "" || body < anyBody || timeout <= 0 || len(each) == 0 {
+		return target{}, fmt.Errorf("%w: --each needs --at; --size and --timeout must not be negative", inside.ErrUsage)
+	}
+	t := target{body: body, dialer: dialer{timeout: timeout, at: &at{host, plain, secure}}}
+	for _, raw := range each {
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() != "" || u.Host == "" {
+			return target{}, fmt.Errorf("%w: --each %q must be http://HOST/PATH or https://HOST/PATH", inside.ErrUsage, raw)
+		}
+		t.each = append(t.each, u)
+	}
+	t.url = t.each[0]
+	if !slices.ContainsFunc(t.each, isSecure) {
+		return t, nil
+	}
+	c, err := security.config()
+	if err == nil && security.Resume {
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(len(t.each))
+	}
+	t.tls = c
+	return t, err
+}
+
+func isSecure(u *url.URL) bool { return u.Scheme == "https" }
+
+// address is where the target's own request goes, before at.
+func (t target) address() string {
+	if t.at == nil {
+		return t.url.Host
+	}
+	if isSecure(t.url) {
+		return t.url.Host + ":443"
+	}
+	return t.url.Host + ":80"
+}
+
+// exchanges is exchange for each URL. The length is 0 if they differ.
+func (t target) exchanges() (int64, error) {
+	if len(t.each) == 0 {
+		return t.exchange()
+	}
+	var answer int64
+	for i, u := range t.each {
+		one := t
+		one.url = u
+		n, err := one.exchange()
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", u, err)
+		}
+		if i == 0 {
+			answer = n
+		}
+		if n != answer {
+			answer = 0
+		}
+	}
+	if t.body == anyBody { // the next answer may be another
+		answer = 0
+	}
+	return answer, nil
+}
+
+// groups are the targets of processes of wrk. A process has one scheme, and one name in its handshakes.
+func (t target) groups() []target {
+	if len(t.each) == 0 {
+		return []target{t}
+	}
+	var out []target
+	index := map[string]int{}
+	for _, u := range t.each {
+		key := ""
+		if isSecure(u) {
+			key = u.Host
+		}
+		i, known := index[key]
+		if !known {
+			i = len(out)
+			index[key] = i
+			one := t
+			one.each, one.url = nil, u
+			out = append(out, one)
+		}
+		out[i].each = append(out[i].each, u)
+	}
+	return out
+}
+
+// Processes is how many processes of wrk a load of these URLs has: one for http, and one for each name of https.
+func Processes(each []string) int {
+	names := map[string]bool{}
+	for _, u := range each {
+		rest, secure := strings.CutPrefix(u, "https://")
+		name, _, _ := strings.Cut(rest, "/")
+		if !secure {
+			name = ""
+		}
+		names[name] = true
+	}
+	return len(names)
+}
+
+// names are what wrk.lua takes in turn.
+func (t target) names() []string {
+	if len(t.each) == 0 {
+		return t.hosts
+	}
+	var out []string
+	for _, u := range t.each {
+		out = append(out, u.Host+u.RequestURI())
+	}
+	return out
+}
+
+// environment is that of wrk; nil: this process's.
+func (t target) environment() []string {
+	if t.at == nil {
+		return nil
+	}
+	port := t.at.plain
+	if isSecure(t.url) {
+		port = t.at.secure
+	}
+	return append(os.Environ(), "TARE_AT="+t.at.host+" "+port)
+}
+
+// spent is processor time.
+type spent struct{ user, system time.Duration }
+
+// all runs a process of wrk for each group of the target, at the same time, and judges what they say. answer is as for judge.
+func (c *closed) all(ctx context.Context, lua string, d time.Duration, every bool, answer int64) (summary, spent, error) {
+	groups := c.target.groups()
+	n := len(groups)
+	if c.connections%(n*c.threads) != 0 {
+		return summary{}, spent{}, fmt.Errorf("%w: --connections %d cannot be shared evenly by %d processes of wrk", inside.ErrUsage, c.connections, n)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		s   summary
+		u   spent
+		err error
+	}
+	results := make(chan result, n)
+	for _, g := range groups {
+		one := *c
+		one.target, one.connections = g, c.connections/n
+		go func() {
+			s, u, err := one.wrk(ctx, lua, d, every)
+			if err == nil {
+				err = s.judge(one.target, answer, one.connections)
+			}
+			if err != nil && n > 1 {
+				err = fmt.Errorf("%s: %w", g.url.Host, err)
+			}
+			results <- result{s, u, err}
+		}()
+	}
+	var first error
+	var all []summary
+	var used spent
+	for range n {
+		r := <-results
+		if r.err != nil && first == nil {
+			first = r.err
+			cancel()
+		}
+		all = append(all, r.s)
+		used.user, used.system = used.user+r.u.user, used.system+r.u.system
+	}
+	if first != nil || n == 1 {
+		return all[0], used, first
+	}
+	s, err := merge(all, c.connections/n)
+	return s, used, err
+}
+
+// merge sums what several processes of wrk say, each with so many connections. The window is their mean: they begin and end together
+// but for the time that a process takes to start.
+func merge(all []summary, connections int) (summary, error) {
+	var sum summary
+	h := newHistogram()
+	for _, s := range all {
+		sum.Duration += s.Duration / int64(len(all))
+		sum.Requests, sum.Bytes = sum.Requests+s.Requests, sum.Bytes+s.Bytes
+		pairs := s.Latency
+		if perConnection := s.Requests / int64(connections); perConnection > 0 {
+			var err error
+			if pairs, err = uncorrect(pairs, s.Duration/perConnection); err != nil {
+				return sum, fmt.Errorf("the latencies of wrk: %w", err)
+			}
+		}
+		for _, p := range pairs {
+			if p[0] < 0 || p[1] <= 0 || p[0] > math.MaxInt64/1000 {
+				return sum, errors.New("the latencies of wrk are out of range")
+			}
+			if err := h.RecordValues(max(1, p[0]*1000), p[1]); err != nil {
+				return sum, fmt.Errorf("the latencies of wrk: %w", err)
+			}
+		}
+	}
+	var err error
+	sum.merged, err = output.Encode(h)
+	return sum, err
+}
