@@ -1,6 +1,6 @@
 // Package routes finds what an ingress controller serves: the targets of Ingress, HTTPRoute, TLSRoute and OpenShift's Route objects.
 //
-// The data path: 1. Parse reads the objects, as `kubectl get -o yaml` or `tare list routes` writes them, and looks for what gives
+// The data path: 1. Parse reads the objects, as `kubectl get -o yaml` writes them, and looks for what gives
 // the routes their TLS and the controller its address (Gateway, Service); 2. each kind of object gives targets: the host,
 // the path and where TLS ends; 3. what cannot be requested becomes a note with its place and the reason.
 //
