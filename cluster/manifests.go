@@ -155,7 +155,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	if s.ready != nil {
 		simulated = s.simulated
 	}
-	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated}
+	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Nodes: on.names()}
 	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {

@@ -32,6 +32,7 @@ type place struct {
 	shared bool // the study has no namespace of its own
 	// simulated is how many pods the cluster's simulated nodes take; it is negative if unknown.
 	simulated int
+	observed  bool // each node has an observer
 }
 
 // names are those of the nodes, by trial.Maker.
@@ -65,6 +66,8 @@ func (p place) Check(d trial.Demand) error {
 		return fmt.Errorf("image %s: %s", d.Image, img.Problem)
 	case d.Saved:
 		return errors.New("a saved pod cannot be restored by Kubernetes (docs/cluster.md says why); measure checkpoint on a host (without --on k8s)")
+	case d.Memory && !p.observed:
+		return errors.New("only an observer can read how much memory a node has free; add --observe")
 	case d.Addresses > 0:
 		return errors.New("neighbours: a pod has one address; write neighbours: 0, or measure on a host (without --on k8s)")
 	case d.API && p.shared:

@@ -32,6 +32,12 @@ func TestLinkOfPods(t *testing.T) {
 
 // TestNoSavedPods: a workload that saves and restores sandboxes is refused, and the message says where to measure it.
 func TestNoSavedPods(t *testing.T) {
+	if err := (place{}).Check(trial.Demand{Memory: true}); err == nil || !strings.Contains(err.Error(), "add --observe") {
+		t.Error(err)
+	}
+	if err := (place{observed: true}).Check(trial.Demand{Memory: true}); err != nil {
+		t.Error(err)
+	}
 	if err := (place{}).Check(trial.Demand{Saved: true}); err == nil || !strings.Contains(err.Error(), "measure checkpoint on a host") {
 		t.Error(err)
 	}

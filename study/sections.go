@@ -391,6 +391,12 @@ func (d *draft) compared(keys map[string]pair) {
 		at = f.at
 	}
 	first, ok := f.spelt[canonical(d.paramsOf(f, d.loads), s.Baseline)]
+	if _, set := d.origin[at]; !ok && f.class == isSandbox && d.given[s.Compare] && !set {
+		// --set has left out the file's baseline, as on a cluster without such a RuntimeClass.
+		if first, ok = f.spelt[d.cat.Native]; ok {
+			s.Baseline = d.cat.Native
+		}
+	}
 	if !ok && len(f.levels) > 0 {
 		if _, set := d.origin[at]; d.given[s.Compare] && !set {
 			at = f.at // the argument that took the baseline away, not the file

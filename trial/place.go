@@ -92,6 +92,7 @@ type Demand struct {
 	API       bool // a role's program uses the cluster's API
 	Simulated int  // how many pods a role creates on the cluster's simulated nodes
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
+	Memory    bool // the trial reads how much memory the machine has free (Available)
 	Saved     bool // the trial saves and restores a role's sandboxes
 	Cold      int  // copies of the image that the trial needs, one for each cold sandbox; 0: none
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
