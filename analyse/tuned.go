@@ -140,6 +140,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 		for _, l := range t.Set {
 			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family)...)
 		}
+		t.Patches = advice.Join(t.Patches)
 	}
 	return t
 }

@@ -23,6 +23,39 @@ func PatchesOf(factor, level string, family record.Family) []Patch {
 	return nil
 }
 
+// Join makes one patch of those that go into the same file, in the order of the first of each. A command keeps the words that both begin and
+// end with; a text of several lines keeps the lines that both begin with, so keys of YAML and TOML stay where they belong.
+func Join(patches []Patch) []Patch {
+	var out []Patch
+	for _, p := range patches {
+		i := slices.IndexFunc(out, func(o Patch) bool { return o.For == p.For && o.File == p.File })
+		if i < 0 {
+			out = append(out, p)
+			continue
+		}
+		separator := "\n"
+		a, b := strings.TrimSuffix(out[i].Text, "\n"), strings.TrimSuffix(p.Text, "\n")
+		if !strings.Contains(a+b, "\n") {
+			separator = " "
+		}
+		parts := join(strings.Split(a, separator), strings.Split(b, separator), separator == " ")
+		out[i].Text = strings.Join(parts, separator) + strings.Repeat("\n", len(out[i].Text)-len(a))
+	}
+	return out
+}
+
+// join is what both begin with, the rest of each, and, if ends is true, what both end with.
+func join(a, b []string, ends bool) []string {
+	begin, end, most := 0, 0, min(len(a), len(b))
+	for begin < most && a[begin] == b[begin] {
+		begin++
+	}
+	for ends && end < most-begin && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return slices.Concat(a[:len(a)-end], b[begin:])
+}
+
 func (f *Factor) fill(level string, family record.Family) ([]Patch, error) {
 	var out []Patch
 	for _, p := range f.Patches {

@@ -1,8 +1,12 @@
 package advice
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"tare/record"
 )
@@ -31,6 +35,51 @@ func TestPatchesOf(t *testing.T) {
 		for i, p := range got {
 			if !strings.Contains(p.Text, c.want[i]) {
 				t.Errorf("%s %s: %q does not say %q", c.factor, c.level, p.Text, c.want[i])
+			}
+		}
+	}
+}
+
+// TestJoin: settings of several factors that go into one file are one patch.
+func TestJoin(t *testing.T) {
+	var all []Patch
+	for _, x := range [][2]string{{"overlay2", "none"}, {"file-access-mounts", "exclusive"}, {"directfs", "true"}} {
+		all = append(all, PatchesOf(x[0], x[1], record.FamilyGVisor)...)
+	}
+	want := []Patch{
+		{For: "runtime", File: "/etc/containerd/runsc.toml", Text: "[runsc_config]\n  overlay2 = \"none\"\n  file-access-mounts = \"exclusive\"\n  directfs = \"true\"\n"},
+		{For: "shell", File: "command line of runsc", Text: "runsc --overlay2=none --file-access-mounts=exclusive --directfs=true run -bundle BUNDLE NAME"},
+	}
+	if d := cmp.Diff(want, Join(all)); d != "" {
+		t.Error(d)
+	}
+	got := Join(append(PatchesOf("default_vcpus", "4", record.FamilyVM), PatchesOf("cpu-limit", "2", record.FamilyVM)...))
+	const pod = `spec:
+  template:
+    metadata:
+      annotations:
+        io.katacontainers.config.hypervisor.default_vcpus: "4"
+    spec:
+      containers:
+        - name: APP
+          resources:
+            limits:
+              cpu: "2"
+`
+	if i := slices.IndexFunc(got, func(p Patch) bool { return p.For == "pod" }); got[i].Text != pod || len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestJoinPairs: the joined manifests of any two factors are YAML without a key that is there twice.
+func TestJoinPairs(t *testing.T) {
+	for _, a := range loaded().Factors {
+		for _, b := range loaded().Factors {
+			for _, p := range Join(append(PatchesOf(a.Name, "2", ""), PatchesOf(b.Name, "2", "")...)) {
+				var out any
+				if err := yaml.Unmarshal([]byte(p.Text), &out); a.Name != b.Name && (p.For == "pod" || p.For == "kubevirt") && err != nil {
+					t.Errorf("%s and %s: %v in\n%s", a.Name, b.Name, err, p.Text)
+				}
 			}
 		}
 	}
