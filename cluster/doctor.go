@@ -111,7 +111,11 @@ func (s *Site) permissions(ctx context.Context) ([]Finding, error) {
 			}
 		}
 		f := Finding{Area: AreaPermission, Name: strings.Join(r.Resources, ", "), Detail: strings.Join(r.Verbs, ", ") + ": " + r.Why}
-		if len(denied) > 0 {
+		switch {
+		case len(denied) == 0:
+		case r.Optional:
+			f.Detail = fmt.Sprintf("you may not %s%s, which tare uses to %s", strings.Join(denied, " and "), in, r.Why)
+		default:
 			f.Err = fmt.Errorf("you may not %s%s; tare needs this right to %s; `%s` prints the role to ask for", strings.Join(denied, " and "), in, r.Why, hint)
 		}
 		out = append(out, f)

@@ -102,8 +102,8 @@ func (s *Site) disturbs(ctx context.Context) error {
 		d.nodes = append(d.nodes, n.Name)
 	}
 	other, err := s.holder(ctx, d)
-	if other != "" {
-		err = fmt.Errorf("not tried: study %s measures on these nodes, and pods would disturb it; try again when it has ended", other)
+	if other != nil {
+		err = fmt.Errorf("not tried: study %s measures on these nodes, and pods would disturb it; try again when it has ended", other.study)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tare/cluster/pod"
@@ -35,11 +36,11 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 	told := ""
 	for {
 		other, err := s.holder(ctx, d)
-		if err == nil && other == "" {
+		if err == nil && other == nil {
 			if err = d.claim(ctx, level); err == nil {
 				other, err = s.holder(ctx, d)
 			}
-			if err == nil && other == "" {
+			if err == nil && other == nil {
 				return nil
 			}
 			err = errors.Join(err, d.remove(ctx))
@@ -49,10 +50,10 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool)
 		case err != nil:
 			return err
 		case !wait:
-			return &heldError{study: other, in: s.in()}
-		case told != other:
-			s.Say("waiting for study %s, which measures on the same nodes", other)
-			told = other
+			return other
+		case told != other.study:
+			s.Say("waiting for study %s, which measures on the same nodes", other.study)
+			told = other.study
 		}
 		if pause(ctx); ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -77,43 +78,64 @@ func (e *heldError) Error() string {
 
 func (*heldError) Unwrap() error { return &claim.HeldError{} }
 
-// holder returns another study that has a claim on one of the deployment's nodes and has not ended; "" if there is none.
-func (s *Site) holder(ctx context.Context, d *deployment) (string, error) {
-	var claims []metav1.ObjectMeta
-	var err error
+// claimed is the claim of a study on nodes.
+type claimed struct {
+	metav1.ObjectMeta
+	namespace string // of its coordinator
+	in        string // the flag of tare clean that names a shared namespace, after a blank
+}
+
+// claims lists the claims of studies that have a namespace of their own, and of those that share one. The user must be allowed to list the kind that
+// the deployment is, in its namespace. All is false if there may be others that the user must not list.
+func (s *Site) claims(ctx context.Context, d *deployment) (out []claimed, all bool, err error) {
 	const ours = pod.LabelManaged + "=" + pod.Managed
-	if d.shared {
-		var all corev1.ServiceAccountList
-		err = s.api.List(ctx, d.namespace, ours, &all)
-		for i := range all.Items {
-			claims = append(claims, all.Items[i].ObjectMeta)
-		}
-	} else {
-		var all corev1.NamespaceList
-		err = s.api.List(ctx, "", ours, &all)
-		for i := range all.Items {
-			claims = append(claims, all.Items[i].ObjectMeta)
+	all = true
+	var namespaces corev1.NamespaceList
+	var accounts corev1.ServiceAccountList
+	err = s.api.List(ctx, "", ours, &namespaces)
+	if apierrors.IsForbidden(err) && d.shared {
+		all, err = false, nil
+	}
+	if err == nil {
+		err = s.api.List(ctx, "", ours, &accounts)
+	}
+	if apierrors.IsForbidden(err) && len(accounts.Items) == 0 {
+		all, err = false, nil
+		if d.shared {
+			err = s.api.List(ctx, d.namespace, ours, &accounts)
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
+		return nil, false, fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
+	}
+	for i := range namespaces.Items {
+		out = append(out, claimed{ObjectMeta: namespaces.Items[i].ObjectMeta, namespace: namespaces.Items[i].Name})
+	}
+	for i := range accounts.Items {
+		a := &accounts.Items[i]
+		out = append(out, claimed{ObjectMeta: a.ObjectMeta, namespace: a.Namespace, in: " -n " + a.Namespace})
+	}
+	return out, all, nil
+}
+
+// holder returns another study that has a claim on one of the deployment's nodes and has not ended; nil if there is none.
+func (s *Site) holder(ctx context.Context, d *deployment) (*heldError, error) {
+	claims, _, err := s.claims(ctx, d)
+	if err != nil {
+		return nil, err
 	}
 	for i := range claims {
-		m := &claims[i]
-		id := m.Labels[pod.LabelStudy]
-		meets := slices.ContainsFunc(strings.Split(m.Annotations[annotationNodes], ","), func(n string) bool { return slices.Contains(d.nodes, n) })
-		if id == d.id || m.DeletionTimestamp != nil || !meets {
+		c := &claims[i]
+		id := c.Labels[pod.LabelStudy]
+		meets := slices.ContainsFunc(strings.Split(c.Annotations[annotationNodes], ","), func(n string) bool { return slices.Contains(d.nodes, n) })
+		if id == d.id || c.DeletionTimestamp != nil || !meets {
 			continue
 		}
-		in := d.namespace
-		if !d.shared {
-			in = m.Name
-		}
-		if s.unused(ctx, id, in, m.CreationTimestamp.Time) != nil && !s.resting(ctx, id, in) {
-			return id, nil
+		if s.unused(ctx, id, c.namespace, c.CreationTimestamp.Time) != nil && !s.resting(ctx, id, c.namespace) {
+			return &heldError{study: id, in: c.in}, nil
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // resting reports whether a study's coordinator has given up its nodes. Its pod is then not ready. A coordinator that is starting

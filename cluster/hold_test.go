@@ -26,8 +26,10 @@ type studies struct {
 	mu     sync.Mutex
 	all    map[string]corev1.Namespace
 	listed int
-	rests  bool             // the coordinators have given up their nodes
-	change func(s *studies) // after a list or a creation; s.mu is held
+	shared []corev1.ServiceAccount // claims of studies that share a namespace
+	denied bool                    // service accounts of the whole cluster
+	rests  bool                    // the coordinators have given up their nodes
+	change func(s *studies)        // after a list or a creation; s.mu is held
 }
 
 func (s *studies) begin(id, nodes string) {
@@ -63,6 +65,11 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		delete(s.all, parts[3])
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
+	case parts[2] == "serviceaccounts" && s.denied:
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
+	case parts[2] == "serviceaccounts":
+		_ = json.NewEncoder(w).Encode(corev1.ServiceAccountList{Items: s.shared})
 	default:
 		var list corev1.NamespaceList
 		for _, n := range s.all {
@@ -143,6 +150,35 @@ func TestTake(t *testing.T) {
 		if (said > 0) != c.wait {
 			t.Errorf("%s: said %d times that it waits", name, said)
 		}
+	}
+}
+
+// TestHolderElsewhere: studies in a namespace that they share and studies with a namespace of their own see each other, if the user may list both.
+func TestHolderElsewhere(t *testing.T) {
+	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+	api.shared = []corev1.ServiceAccount{{ObjectMeta: metav1.ObjectMeta{
+		Name: "tare-tshared", Namespace: "bench", Labels: map[string]string{pod.LabelManaged: pod.Managed, pod.LabelStudy: "tshared"},
+		Annotations: map[string]string{annotationNodes: "node1"}, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+	}}}
+	s := api.site(t)
+	own := &deployment{api: s.api, nodes: []string{"node1"}}
+	own.name("tmine", "")
+	if other, err := s.holder(t.Context(), own); err != nil || other == nil || !strings.Contains(other.Error(), "study tshared") || !strings.Contains(other.Error(), "`tare clean --on k8s -n bench --study tshared`") {
+		t.Errorf("%v, %v", other, err)
+	}
+	api.begin("town", "node1")
+	sharing := &deployment{api: s.api, nodes: []string{"node1"}}
+	sharing.name("tshared", "bench")
+	if other, err := s.holder(t.Context(), sharing); err != nil || other == nil || other.study != "town" || other.in != "" {
+		t.Errorf("%v, %v", other, err)
+	}
+	delete(api.all, namespace("town"))
+	api.denied = true
+	if _, all, err := s.claims(t.Context(), own); err != nil || all {
+		t.Errorf("without the right: all %t, %v", all, err)
+	}
+	if other, err := s.holder(t.Context(), own); err != nil || other != nil {
+		t.Errorf("without the right: %v, %v", other, err)
 	}
 }
 

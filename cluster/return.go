@@ -152,8 +152,8 @@ func (s *session) Ticket() []byte {
 func (s *Site) rejoin(ctx context.Context, c *connection) error {
 	free := func() error {
 		other, err := s.holder(ctx, &c.made)
-		if other != "" {
-			err = &heldError{study: other, in: s.in()}
+		if other != nil {
+			return other
 		}
 		return err
 	}

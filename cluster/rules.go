@@ -12,9 +12,10 @@ import (
 // Rule is a right that tare needs, and the reason.
 type Rule struct {
 	rbacv1.PolicyRule
-	Whole bool   // of the whole cluster, not of the study's namespace
-	Only  string // the only distribution that needs it; "": every cluster
-	Why   string
+	Whole    bool   // of the whole cluster, not of the study's namespace
+	Optional bool   // studies work without it
+	Only     string // the only distribution that needs it; "": every cluster
+	Why      string
 }
 
 func rule(why, group string, resources []string, verbs ...string) Rule {
@@ -23,6 +24,12 @@ func rule(why, group string, resources []string, verbs ...string) Rule {
 
 func whole(r Rule) Rule {
 	r.Whole = true
+	return r
+}
+
+func optional(r Rule) Rule {
+	r.Optional = true
+	r.Why += "; studies work without this"
 	return r
 }
 
@@ -77,10 +84,10 @@ func UserRules(t Tier) []Rule {
 	out := []Rule{
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
-		whole(rule("find the storage classes; studies work without this", "storage.k8s.io", []string{"storageclasses"}, "list")),
+		optional(whole(rule("find the storage classes", "storage.k8s.io", []string{"storageclasses"}, "list"))),
 	}
 	if t.VMs {
-		out = append(out, whole(rule("find KubeVirt's version, and whether it emulates machines; studies work without this", "kubevirt.io", []string{"kubevirts"}, "list")))
+		out = append(out, optional(whole(rule("find KubeVirt's version, and whether it emulates machines", "kubevirt.io", []string{"kubevirts"}, "list"))))
 	}
 	if t.Observe {
 		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); the namespace's Pod Security label must allow this",
@@ -100,12 +107,15 @@ func UserRules(t Tier) []Rule {
 			whole(rule("create a namespace for each study, and delete it with everything in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
 			rule("limit the number of a study's pods", "", []string{"resourcequotas"}, "create"))
 	}
+	elsewhere := []string{"serviceaccounts"}
 	removes, finds := []string{"create"}, []string{"create"}
 	if !t.Own {
+		elsewhere = append(elsewhere, "namespaces")
 		removes = append(removes, "deletecollection")
 		finds = append(slices.Clone(removes), "list") // `tare clean` finds studies by them
 	}
 	out = append(out,
+		optional(whole(rule("keep off the nodes on which studies in other namespaces measure", "", elsewhere, "list"))),
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),
 		rule("give the coordinator an identity", "", []string{"serviceaccounts"}, finds...),
 		rule("give the coordinator its rights on pods, events and volume claims; you can give only rights that you have", rbacv1.GroupName, []string{"roles", "rolebindings"}, removes...),
