@@ -64,7 +64,7 @@ func (a *analysis) placed(cell record.Cell) []PlacedRole {
 func placedIn(t *record.Trial, box string) []PlacedRole {
 	var out []PlacedRole
 	add := func(role string, sandboxed bool) {
-		if _, k := record.CopyOf(role); k == 1 && role != "" && !slices.ContainsFunc(out, func(e PlacedRole) bool { return e.Role == role }) {
+		if _, k := record.CopyOf(role); k == 1 && role != "" && !record.IsVictim(role) && !slices.ContainsFunc(out, func(e PlacedRole) bool { return e.Role == role }) {
 			out = append(out, PlacedRole{Role: role, Sandboxed: sandboxed})
 		}
 	}

@@ -100,12 +100,7 @@ func (s *Site) wanted(st *study.Study) (out chosen, selector map[string]string, 
 
 // used are the kinds of a study's levels, with the native one, in which other ends run.
 func used(st *study.Study, classes []*pod.RuntimeClass) []*pod.RuntimeClass {
-	var levels []string
-	for _, f := range st.Factors {
-		if f.Name == study.FactorSandbox {
-			levels = f.Levels
-		}
-	}
+	levels := st.Boxes()
 	return slices.DeleteFunc(slices.Concat(classes, defined(st, classes[0])), func(k *pod.RuntimeClass) bool { return k != classes[0] && !slices.Contains(levels, k.Name()) })
 }
 

@@ -57,11 +57,9 @@ func (s *Site) Without(st *study.Study) {
 	for _, d := range st.Sandboxes {
 		add(pod.ClassOf(d.Values))
 	}
-	for _, f := range st.Factors {
-		for _, l := range f.Levels {
-			if f.Name == study.FactorSandbox && !slices.ContainsFunc(st.Sandboxes, func(d study.Sandbox) bool { return d.Name == l }) {
-				add(l)
-			}
+	for _, l := range st.Boxes() {
+		if !slices.ContainsFunc(st.Sandboxes, func(d study.Sandbox) bool { return d.Name == l }) {
+			add(l)
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 	if p.isSentinel(cell) {
 		return c, res, notModelled("the sentinel, since a model does not drift")
 	}
+	if res.Victim != nil {
+		return c, res, notModelled("a victim beside the load")
+	}
 	if res.Copies > 1 && res.Workload.Kind != kindFio {
 		return c, res, notModelled("copies of %s at once: the model has copies of fio alone", res.Workload.Kind)
 	}

@@ -41,11 +41,7 @@ func CopyOf(name string) (role string, k int) {
 // First describes the responses of the first copy, from those of the workload. They count no
 // operations: what a trial used, it used for all copies.
 func First(all []Response) []Response {
-	out := make([]Response, len(all))
-	for i, r := range all {
-		out[i] = Response{Name: FirstPrefix + r.Name, Unit: r.Unit, Better: r.Better, Network: r.Network, Help: r.Help + "; of the first copy alone"}
-	}
-	return out
+	return among(all, FirstPrefix, "; of the first copy alone")
 }
 
 // With returns the labels and one more, or another value of it.

@@ -124,6 +124,8 @@ func (d *draft) countingCells() {
 		}
 		c := d.countable(s)
 		switch {
+		case slices.ContainsFunc(s.Cells, alone):
+			s.Uncounted = "calls are not counted: the victim has nothing beside it"
 		case w.info.Launches:
 			s.Uncounted = "calls are not counted: it creates its own sandboxes, and what it measures is not a call"
 		case copiesIn(s.Cells) != "" && copiesIn(s.Cells) != "1":

@@ -39,16 +39,14 @@ func (d *draft) copiesOn() {
 // responsesIn are the workload's responses with parameters and, where one of the cells says how many
 // copies there are, those of the first copy behind them.
 func (i WorkloadInfo) responsesIn(v param.Values, cells ...record.Cell) []record.Response {
+	if i.Responses == nil {
+		return nil
+	}
 	all := i.Responses(v)
 	if copiesIn(cells) == "" {
 		return all
 	}
 	return slices.Concat(all, record.First(all))
-}
-
-// ResponsesOf are the responses of a study's workload, as WorkloadOf returns it; v are its parameters.
-func (i WorkloadInfo) ResponsesOf(w Workload, v param.Values) []record.Response {
-	return i.responsesIn(v, record.Cell{{Factor: FactorCopies, Value: w.Params[FactorCopies]}})
 }
 
 // copiesIn is the last level of the factor copies in cells, "" if none has it.

@@ -43,7 +43,7 @@ func TestCopies(t *testing.T) {
 	}
 	info := testCatalogue().Workloads["net"]
 	names := func(w Workload) (out []string) {
-		for _, r := range info.ResponsesOf(w, w.Params) {
+		for _, r := range s.ResponsesOf(info, w, w.Params) {
 			out = append(out, r.Name)
 		}
 		return out

@@ -297,13 +297,12 @@ func (d *draft) paramsOf(f *factor, loads []*load) []param.Param {
 	switch f.class {
 	case ofTare:
 		p, _ := param.Find(Factors(), f.name)
-		out = append(out, p)
-	case isSandbox:
-		p := param.Param{Name: FactorSandbox, Type: param.Enum, Words: d.kinds()}
-		if d.cat.Stored || d.cat.Others != nil {
-			p.Type = param.String
+		if f.name == FactorVictimSandbox {
+			p = d.sandboxParam()
 		}
 		out = append(out, p)
+	case isSandbox:
+		out = append(out, d.sandboxParam())
 	case isWorkload:
 		p := param.Param{Name: FactorWorkload, Type: param.Enum}
 		for _, w := range d.loads {
@@ -324,6 +323,15 @@ func (d *draft) paramsOf(f *factor, loads []*load) []param.Param {
 		}
 	}
 	return out
+}
+
+// sandboxParam is what a sandbox's name must suit.
+func (d *draft) sandboxParam() param.Param {
+	p := param.Param{Name: FactorSandbox, Type: param.Enum, Words: d.kinds()}
+	if d.cat.Stored || d.cat.Others != nil {
+		p.Type = param.String
+	}
+	return p
 }
 
 func (d *draft) sandboxLevels() []string { return d.factors[d.sandbox].levels }

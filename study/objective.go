@@ -79,7 +79,7 @@ func (d *draft) limitOf(n *yaml.Node, w *load, s *Stratum) bool {
 		return true // said where the values are checked
 	}
 	var unit record.Unit
-	for _, r := range w.info.responsesIn(v, s.Cells...) {
+	for _, r := range d.study.responsesIn(w.info, v, s.Cells...) {
 		if r.Name == o.Response {
 			unit = r.Unit
 		}

@@ -26,7 +26,7 @@ const maxEntries = 1000 // of include, exclude, workloads, sandboxes, zip, apply
 // The keys of the file and of its sections, in the order of the documentation.
 func rootKeys() []string {
 	return []string{"study", "about", "seed", "compare", "baseline", "sandboxes", "factors", "workloads", "zip",
-		"include", "exclude", "apply", "stop", "budget", "collect", "sentinel", "calls", "published", "tables", "turns", "retries", "timeout", "limits", "files"}
+		"include", "exclude", "apply", "stop", "budget", "collect", "victim", "sentinel", "calls", "published", "tables", "turns", "retries", "timeout", "limits", "files"}
 }
 
 // workloadKeys are the keys of a workload that are not parameters.
@@ -93,6 +93,7 @@ type draft struct {
 	askedFigures []askedFigure     // likewise
 	texts        map[string]string // of files, by path
 	found        map[string]string // paths of files that files name, by the path of that file and the name
+	hasVictim    bool              // the study has the section victim, right or wrong
 	carries      bool              // the study has a section files, and they are from there
 }
 
@@ -141,6 +142,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.budget(keys["budget"])
 	d.collect(keys["collect"].val)
 	d.workloads(root, keys["workloads"])
+	d.victim(keys["victim"])
 	d.factorsOf(root, keys["factors"])
 	d.ownFactors()
 	d.copiesOn()
@@ -165,6 +167,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 		return nil, err
 	}
 	d.carry()
+	d.victimRows()
 	d.stratumResponses()
 	d.objectiveOf(find(keys["stop"].val, "objective"))
 	d.places(find(keys["stop"].val, "factors"))

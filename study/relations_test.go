@@ -175,6 +175,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(head), "cpu.threads=1,2")
 	f.Add([]byte("a: &a [*a]"), "")
+	f.Add([]byte(victimHead+"victim: {kind: net, mode: rr, sandbox: runc, responses: [latency]}\n"), "beside=load")
 	cat := testCatalogue()
 	f.Fuzz(func(t *testing.T, src []byte, set string) {
 		var sets []string

@@ -11,21 +11,30 @@ import (
 // Resolve puts a cell of this study in terms of what run has to do. The error
 // is for a cell of another study, or a catalogue that has changed since Parse.
 func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
-	out := Resolved{Sandbox: cat.Native, Settings: settingsIn(cell)}
 	label, _ := cell.Get(FactorWorkload)
-	found := false
-	for _, w := range s.Workloads {
-		if w.Label == label {
-			out.Workload, found = w, true
+	var load *Workload
+	for i := range s.Workloads {
+		if s.Workloads[i].Label == label {
+			load = &s.Workloads[i]
 			break
 		}
 	}
 	if s.Sentinel != nil && cell.Key() == s.Sentinel.Cell.Key() {
-		out.Workload, found = s.Sentinel.Workload, true
+		load = &s.Sentinel.Workload
 	}
-	if !found {
+	if load == nil {
 		return Resolved{}, fmt.Errorf("cell %s: the study has no workload %q; was the study file changed?", cell, label)
 	}
+	out, err := s.resolve(cat, *load, cell)
+	if err == nil {
+		out.Victim, err = s.victimOf(cat, cell)
+	}
+	return out, err
+}
+
+// resolve is Resolve for a cell of a workload, without a victim.
+func (s *Study) resolve(cat Catalogue, load Workload, cell record.Cell) (Resolved, error) {
+	out := Resolved{Workload: load, Sandbox: cat.Native, Settings: settingsIn(cell)}
 	info, ok := cat.Workloads[out.Workload.Kind]
 	if !ok {
 		return Resolved{}, fmt.Errorf("cell %s: this version of tare has no workload %q", cell, out.Workload.Kind)
@@ -45,7 +54,9 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	options := param.Values{}
 	for _, l := range cell {
 		switch l.Factor {
-		case FactorWorkload, FactorSandbox, FactorCounting, record.SettingMigrationCost, record.SettingARPLimit:
+		case FactorWorkload, FactorSandbox, FactorVictimSandbox, FactorCounting, record.SettingMigrationCost, record.SettingARPLimit:
+		case FactorBeside:
+			out.Alone = l.Value == BesideNothing
 		case FactorIsolate:
 			out.Isolate = l.Value
 		case FactorCPULimit:
@@ -86,7 +97,7 @@ func (s *Study) Resolve(cat Catalogue, cell record.Cell) (Resolved, error) {
 	}
 	s.embed(out.Params)
 	if info.Responses != nil {
-		out.Workload.Responses = having(out.Workload.Responses, info.responsesIn(out.Params, cell))
+		out.Workload.Responses = having(out.Workload.Responses, s.responsesIn(info, out.Params, cell))
 	}
 	if out.Options, err = param.Fill(box.Params, options); err != nil {
 		return Resolved{}, fmt.Errorf("cell %s: sandbox %s: %w", cell, out.Sandbox, err)

@@ -49,6 +49,7 @@ func Schema(cat Catalogue) ([]byte, error) {
 			{"use", &jsonschema.Schema{Description: "Collectors; [] for none. Default: all.", AnyOf: []*jsonschema.Schema{words(cat.Collectors), {Type: "array", Items: words(cat.Collectors), UniqueItems: true}}}},
 			{"rate", pattern("How often, such as 10Hz.", `^\s*[0-9.eE+-]+\s*Hz$`)},
 		})},
+		{"victim", victimSchema(cat)},
 		{"sentinel", sentinelSchema(cat)},
 		{"calls", callsSchema()},
 		{"published", published()},

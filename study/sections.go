@@ -52,6 +52,7 @@ func (d *draft) factorsOf(root *yaml.Node, p pair) {
 			d.bad(q.key, param.Suggest(name, d.cat.factorNames()), "there is no factor %q", name)
 			continue
 		}
+		d.ofVictim(q)
 		d.add(name, q.key, c)
 		known = append(known, q)
 	}
@@ -209,6 +210,7 @@ func (d *draft) pickOne(q pair, loads []*load, isNew bool) (condition, bool) {
 			}
 			return condition{}, false
 		}
+		d.ofVictim(q)
 		i = d.add(name, q.key, c)
 	}
 	f := d.factors[i]

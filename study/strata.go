@@ -229,11 +229,14 @@ func (d *draft) stratumResponses() {
 			known[w] = make(map[string][]string)
 		}
 		id := w.id(s.Shared)
+		if slices.ContainsFunc(s.Cells, alone) {
+			id += BesideNothing
+		}
 		names, done := known[w][id]
 		if !done {
 			names = w.responses
-			if v, err := w.values(d.study, s.Shared); err == nil && w.info.Responses != nil {
-				names = having(w.responses, w.info.responsesIn(v, s.Cells...))
+			if v, err := w.values(d.study, s.Shared); err == nil && (w.info.Responses != nil || d.study.Victim != nil) {
+				names = having(w.responses, d.study.responsesIn(w.info, v, s.Cells...))
 			}
 			known[w][id] = names
 		}
@@ -245,10 +248,10 @@ func (d *draft) stratumResponses() {
 // better is the direction of a stratum's first response.
 func (d *draft) better(w *load, s *Stratum) record.Better {
 	v, err := w.values(d.study, s.Shared)
-	if err != nil || w.info.Responses == nil || len(s.Responses) == 0 {
+	if err != nil || len(s.Responses) == 0 {
 		return ""
 	}
-	for _, r := range w.info.responsesIn(v, s.Cells...) {
+	for _, r := range d.study.responsesIn(w.info, v, s.Cells...) {
 		if r.Name == s.Responses[0] {
 			return r.Better
 		}
@@ -325,7 +328,7 @@ func (d *draft) checkParams(w *load, cell record.Cell) bool {
 		return true
 	}
 	var names []string
-	for _, r := range w.info.responsesIn(v, cell, d.copiesOf(w)) {
+	for _, r := range slices.Concat(w.info.responsesIn(v, cell, d.copiesOf(w)), d.study.victimResponses()) {
 		names = append(names, r.Name)
 	}
 	good := true

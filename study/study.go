@@ -31,6 +31,7 @@ type Study struct {
 	Stop      Stop
 	Budget    Budget
 	Collect   Collect
+	Victim    *Victim       // runs beside the load of each trial; nil: none
 	Sentinel  *Sentinel     // watches the machine; nil: none
 	Calls     bool          // system calls are counted; see Stratum.Counting
 	Published string        // the published figures that the results are set beside, one of PublishedSets; "" none
@@ -169,6 +170,8 @@ type Resolved struct {
 	CPULimit    float64       // cores; 0 none
 	MemoryLimit int64         // bytes; 0 none
 	CPUs        string        // of the sandbox, as a cpuset list; "" any
+	Victim      *Resolved     // what runs beside it; nil: nothing
+	Alone       bool          // the victim has nothing beside it: the workload does not run
 	Copies      int           // of the workload's roles at once, each with sandboxes of its own; 0: the study does not say, so one
 	Spread      bool          // copy i is on the i-th node from the block's on, round and round
 	Apart       bool          // each endpoint of a workload with several has processors of its own
@@ -285,6 +288,22 @@ func (s Sandbox) String() string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// Boxes are the sandboxes that a study uses: levels of its factors, and what it says of its victim.
+func (s *Study) Boxes() []string {
+	var out []string
+	for _, f := range s.Factors {
+		if f.Name == FactorSandbox || f.Name == FactorVictimSandbox {
+			out = append(out, f.Levels...)
+		}
+	}
+	if s.Victim != nil {
+		if box, ok := s.Victim.Levels.Get(FactorSandbox); ok {
+			out = append(out, box)
+		}
+	}
+	return out
 }
 
 // Both is the level of FactorIsolate that isolates all ends of a workload.

@@ -10,17 +10,11 @@ import (
 
 	"tare/ordered"
 	"tare/record"
-	"tare/study"
 	"tare/workload"
 )
 
 // A trial with copies has the roles of each one after the other, with names of their own
 // (workload.Copies). They pass one gate. docs/design/0036-copies.md.
-
-// endsOf is how many roles a copy has.
-func endsOf(res *study.Resolved, roles []workload.Role) int { return len(roles) / max(1, res.Copies) }
-
-func (t *set) ends() int { return endsOf(&t.res, t.roles) }
 
 // copyOf is the copy that a role belongs to, from 1.
 func (t *set) copyOf(role string) int {
@@ -33,6 +27,11 @@ func (t *set) copyOf(role string) int {
 
 // read has the workload read what a role printed. Of a copy, its series and warnings say which.
 func (t *trial) read(o *output) (record.Reading, error) {
+	if p := t.of(o.role); p == t.victim {
+		r, err := p.load.Parse(strings.TrimPrefix(o.role, record.VictimRolePrefix), p.res.Params, o.reader())
+		ofVictim(&r)
+		return r, err //nolint:wrapcheck // the caller says whose output it is
+	}
 	role, k := o.role, t.copyOf(o.role)
 	if k > 1 {
 		role, _ = record.CopyOf(o.role)
@@ -158,7 +157,7 @@ func (t *trial) keepOverlap() error {
 	}
 	var from []*endpoint
 	for _, ep := range t.endpoints {
-		if !ep.role.Background && !ep.begun.IsZero() {
+		if !ep.role.Background && !ep.begun.IsZero() && !record.IsVictim(ep.role.Name) {
 			from = append(from, ep)
 		}
 	}

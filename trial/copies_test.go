@@ -76,6 +76,9 @@ type pair struct {
 	cmds  []string
 }
 
+// victimCopy is the copy that a victim passes for.
+const victimCopy = 3
+
 type half struct {
 	instance
 	of *pair
@@ -87,6 +90,9 @@ func (p *pair) Start(_ context.Context, s sandbox.Spec) (sandbox.Instance, error
 	defer p.mu.Unlock()
 	p.names = append(p.names, s.Name)
 	role, k := record.CopyOf(strings.TrimPrefix(s.Name, "x-1-"))
+	if own, ok := strings.CutPrefix(role, record.VictimRolePrefix); ok {
+		role, k = own, victimCopy
+	}
 	return &half{instance: instance{k: &p.kind, end: role}, of: p, k: k}, nil
 }
 

@@ -210,7 +210,7 @@ func atWork(at []time.Duration, rates []float64) float64 {
 
 // isolates reports whether a role of this trial is an isolated endpoint.
 func (t *trial) isolates(end string) bool {
-	return study.Isolated(t.res.Isolate, end, t.ends())
+	return t.of(end).isolates(end)
 }
 
 // keepIsolated says which ends those are: an analysis cannot tell in a trial that

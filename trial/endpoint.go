@@ -43,9 +43,9 @@ func networked(ends int, r workload.Role) bool {
 // prepare makes the places that the sandboxes need.
 func (t *trial) prepare(ctx context.Context) error {
 	apart := t.apart()
-	for i := range t.roles {
-		name, _ := record.CopyOf(t.roles[i].Name)
-		if err := t.prepareRole(ctx, t.roles[i], apart[name]); err != nil {
+	for _, role := range t.all() {
+		name, _ := record.CopyOf(role.Name)
+		if err := t.prepareRole(ctx, role, apart[name]); err != nil {
 			return err
 		}
 	}
@@ -163,19 +163,23 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 		w.Node = plan.After(t.maker.Nodes, t.node, steps)
 	}
 	if isolated {
-		w.CPULimit, w.MemoryLimit, w.CPUs = t.res.CPULimit, t.res.MemoryLimit, t.res.CPUs
-		w.Options = t.res.Options
+		res := &t.of(role.Name).res
+		w.CPULimit, w.MemoryLimit, w.CPUs = res.CPULimit, res.MemoryLimit, res.CPUs
+		w.Options = res.Options
 	}
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
-		w.Writable, w.Networked, w.Addresses, w.API = role.Writable, networked(t.ends(), role), role.Addresses, role.API
+		w.Writable, w.Networked, w.Addresses, w.API = role.Writable, networked(t.of(role.Name).ends(), role), role.Addresses, role.API
 	}
 	return kind, w
 }
 
 // steps is how many nodes after the block's a role runs: copies that are spread take the nodes in turn, and a far end is one
-// node further.
+// node further. A victim is on the node of the block, beside the load.
 func (t *trial) steps(role workload.Role, isolated bool) int {
 	n := 0
+	if record.IsVictim(role.Name) {
+		return n
+	}
 	if t.res.Spread {
 		n = t.copyOf(role.Name) - 1
 	}
@@ -212,7 +216,7 @@ func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.
 func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string) (sandbox.Spec, error) {
 	want := ep.want
 	want.Name += "-" + strconv.Itoa((t.turn-1)*ep.role.Count+i) + what
-	want.Writable, want.Networked = ep.role.Writable, networked(t.ends(), ep.role)
+	want.Writable, want.Networked = ep.role.Writable, networked(t.of(ep.role.Name).ends(), ep.role)
 	if c, ok := t.maker.Place.(Copier); ok && ep.role.Cold {
 		var err error
 		if want.Copy, err = c.Copy(ctx, want.Image, want.Node); err != nil {
@@ -258,13 +262,14 @@ func (ep *endpoint) command(args []string, stdout, stderr *output) sandbox.Comma
 // kindOf says where a role runs and whether that is the isolated endpoint; the other
 // end runs natively.
 func (t *trial) kindOf(role workload.Role) (kind string, isolated bool) {
+	box := t.of(role.Name).res.Sandbox
 	if t.isolates(role.Name) {
-		return t.res.Sandbox, true
+		return box, true
 	}
-	if k := t.maker.Kinds[t.res.Sandbox]; k != nil {
+	if k := t.maker.Kinds[box]; k != nil {
 		return k.Traits(nil).Native, false
 	}
-	return t.res.Sandbox, false
+	return box, false
 }
 
 // start starts the sandbox of every role that runs in a started one.

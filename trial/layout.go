@@ -12,7 +12,7 @@ import (
 
 // laysOut tells whether something is to be done before anything is measured.
 func (t *trial) laysOut() bool {
-	return t.dropsCaches() || slices.ContainsFunc(t.roles, func(r workload.Role) bool { return len(r.Before) > 0 })
+	return t.dropsCaches() || slices.ContainsFunc(t.all(), func(r workload.Role) bool { return len(r.Before) > 0 })
 }
 
 // layOut runs the commands that roles want done before, one after another, and
@@ -34,7 +34,7 @@ func (t *trial) layOut(ctx context.Context) error {
 
 // dropsCaches tells whether the workload is measured without what the host has cached.
 func (t *trial) dropsCaches() bool {
-	return slices.ContainsFunc(t.roles, func(r workload.Role) bool { return r.DropCaches })
+	return slices.ContainsFunc(t.all(), func(r workload.Role) bool { return r.DropCaches })
 }
 
 func (t *trial) dropCaches() {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"tare/record"
 	"tare/sandbox"
 	"tare/study"
 )
@@ -18,7 +19,7 @@ func (t *trial) shape() error {
 	}
 	networks := make([][]sandbox.Network, max(1, t.res.Copies)) // a link each
 	for _, ep := range t.endpoints {
-		if ep.inst != nil && ep.want.Networked {
+		if ep.inst != nil && ep.want.Networked && !record.IsVictim(ep.role.Name) {
 			i := t.copyOf(ep.role.Name) - 1
 			networks[i] = append(networks[i], ep.spec.Network)
 		}

@@ -131,6 +131,7 @@ func (t *trial) parse(whole bool) error {
 		return nil
 	}
 	var errs []error
+	var victim record.Reading
 	copies := make(readings, max(1, t.res.Copies))
 	for _, o := range t.outputs {
 		if o.stream != "stdout" {
@@ -157,11 +158,16 @@ func (t *trial) parse(whole bool) error {
 				sr.T[i] += o.began
 			}
 		}
-		copies.add(t.copyOf(o.role), r)
+		if record.IsVictim(o.role) {
+			victim.Add(r)
+		} else {
+			copies.add(t.copyOf(o.role), r)
+		}
 		t.evidence.Series = append(t.evidence.Series, r.Series...)
 		t.steady(o, r.Series)
 	}
 	all := copies.together(t.load.Responses(t.res.Params), t.res.Copies > 0)
+	all.Add(victim)
 	t.rec.Samples = append(t.rec.Samples, all.Samples...)
 	t.rec.Histograms = append(t.rec.Histograms, all.Histograms...)
 	t.rec.Warnings = append(t.rec.Warnings, all.Warnings...)
@@ -176,7 +182,7 @@ func (t *trial) parse(whole bool) error {
 func (t *trial) missing() error {
 	for _, name := range t.res.Workload.Responses {
 		if _, ok := t.rec.Sample(name); !ok {
-			return &failure{kind: "garbage", role: t.roles[len(t.roles)-1].Name,
+			return &failure{kind: "garbage", role: t.lastRole(name),
 				err: fmt.Errorf("the output has no %s", name)}
 		}
 	}

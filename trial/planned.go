@@ -26,15 +26,17 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 			return nil, nil, err
 		}
 		why := m.spreadNot(&t.res)
-		if err := m.Place.Check(Demand{CPUs: t.res.CPUs, Link: linkOf(&t.res)}); err != nil && why == "" {
-			why = err.Error()
+		for _, p := range t.each() {
+			if err := m.Place.Check(Demand{CPUs: p.res.CPUs, Link: linkOf(&p.res)}); err != nil && why == "" {
+				why = err.Error()
+			}
 		}
 		var here []Planned
-		for j := range t.roles {
-			kind, want := t.wantOf(t.roles[j])
+		for _, role := range t.all() {
+			kind, want := t.wantOf(role)
 			here = append(here, Planned{Cell: cell, Kind: kind, Want: want})
 			if why == "" {
-				why = c.roleNot(&t.roles[j], t.res.Sandbox)
+				why = c.roleNot(&role, t.of(role.Name).res.Sandbox)
 			}
 			if why == "" && m.Kinds[kind] == nil {
 				why = named(kind, "there is no sandbox of this name")

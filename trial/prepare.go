@@ -38,13 +38,15 @@ func (m *Maker) NeedsImages() ([]string, error) {
 // asked from outside.
 func (m *Maker) NeedsNetwork() (bool, error) {
 	for _, cell := range slices.Concat(m.cells()...) {
-		res, roles, err := m.rolesOf(cell)
+		all, err := m.partsOf(cell)
 		if err != nil {
 			return false, err
 		}
-		for i := range roles {
-			if networked(endsOf(&res, roles), roles[i]) {
-				return true, nil
+		for _, p := range all.each() {
+			for i := range p.roles {
+				if networked(p.ends(), p.roles[i]) {
+					return true, nil
+				}
 			}
 		}
 	}
@@ -55,12 +57,12 @@ func (m *Maker) NeedsNetwork() (bool, error) {
 func (m *Maker) Wanted(of func(workload.Role) []string) ([]string, error) {
 	found := map[string]bool{}
 	for _, cell := range slices.Concat(m.cells()...) {
-		_, roles, err := m.rolesOf(cell)
+		all, err := m.partsOf(cell)
 		if err != nil {
 			return nil, err
 		}
-		for i := range roles {
-			for _, n := range of(roles[i]) {
+		for _, role := range all.all() {
+			for _, n := range of(role) {
 				found[n] = true
 			}
 		}
@@ -87,35 +89,39 @@ func (m *Maker) kind(name string) (sandbox.Kind, error) {
 	return nil, fmt.Errorf("this site has no sandbox %q; `tare list` shows those of this host", name)
 }
 
-// rolesOf resolves a cell, and returns the roles of all its copies.
-func (m *Maker) rolesOf(cell record.Cell) (study.Resolved, []workload.Role, error) {
+// partsOf resolves a cell: the load with the roles of all its copies, and the victim.
+func (m *Maker) partsOf(cell record.Cell) (parts, error) {
 	res, err := m.Study.Resolve(m.Catalogue, cell)
+	out := parts{part: part{res: res, load: m.Workloads[res.Workload.Kind]}}
 	if err != nil {
-		return res, nil, err
+		return out, err
 	}
-	w := m.Workloads[res.Workload.Kind]
-	if w == nil {
-		return res, nil, fmt.Errorf("this tare has no workload %q; see `tare list`", res.Workload.Kind)
+	if out.load == nil {
+		return out, fmt.Errorf("this tare has no workload %q; see `tare list`", res.Workload.Kind)
 	}
-	res.Params = paramsOf(w, cell, res.Params)
-	roles, err := workload.Copies(w, res.Params, res.Copies)
-	return res, roles, err
+	out.res.Params = paramsOf(out.load, cell, res.Params)
+	if out.roles, err = workload.Copies(out.load, out.res.Params, res.Copies); err != nil {
+		return out, err
+	}
+	return out, m.withVictim(&out)
 }
 
 // Expected is how long a trial of the cell should take before any has run: the
 // workload's own word, and what starting and stopping sandboxes usually takes.
 func (m *Maker) Expected(cell record.Cell) time.Duration {
 	const overhead = 700 * time.Millisecond
-	res, roles, err := m.rolesOf(cell)
+	all, err := m.partsOf(cell)
 	if err != nil {
 		return overhead
 	}
-	took := overhead + workload.Total(roles)*time.Duration(max(1, res.Workload.Turns))
-	if k := m.Kinds[res.Sandbox]; k != nil {
-		takes := k.Traits(res.Options).Takes
-		took += takes * time.Duration(max(1, res.Copies))
-		if ends := endsOf(&res, roles); res.Isolate == study.Both && ends > 1 {
-			took += takes * time.Duration(max(1, res.Copies))
+	took := overhead + workload.Total(all.all())*time.Duration(max(1, all.res.Workload.Turns))
+	for _, p := range all.each() {
+		if k := m.Kinds[p.res.Sandbox]; k != nil {
+			takes := k.Traits(p.res.Options).Takes
+			took += takes * time.Duration(max(1, p.res.Copies))
+			if p.res.Isolate == study.Both && p.ends() > 1 {
+				took += takes * time.Duration(max(1, p.res.Copies))
+			}
 		}
 	}
 	return took

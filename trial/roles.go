@@ -123,29 +123,54 @@ func (t *trial) background(ctx context.Context, g *group, ep *endpoint) error {
 // not waited for until the trial's time is over.
 const serverTime = 30 * time.Second
 
-// foreground runs the other roles to their end, all at once, and records the
-// warm-up and the measured window. A background role that ends early ends them.
-func (t *trial) foreground(ctx context.Context, g *group) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var warm time.Duration
-	results := make(chan error)
-	var until <-chan struct{} // nil unless a role says when its measured time is over
-	n := 0
-	from := t.elapsed()
-	opened := t.makeGate()
+// result is how a foreground role ended.
+type result struct {
+	ep  *endpoint
+	err error
+}
+
+// startForeground starts the foreground roles, n of them, of which loads are the load's. The measured
+// time is the load's, or the victim's if it is alone: it begins after warm, and ends early when until is
+// closed, which is nil unless a role says so.
+func (t *trial) startForeground(ctx context.Context, results chan<- result) (n, loads int, warm time.Duration, until <-chan struct{}) {
 	for _, ep := range t.endpoints {
 		if ep.role.Background {
 			continue
 		}
 		n++
-		warm = max(warm, ep.role.Warmup)
 		stdout, stderr := t.newOutputs(ep.role.Name, ep.role.Until)
-		if ep.role.Until != "" && until == nil { // of copies, the first
-			until = stdout.seen
+		var wait time.Duration // for the victim, of a load that has no gate
+		if !record.IsVictim(ep.role.Name) {
+			loads++
+			if ep.role.Mode != workload.Exec {
+				wait = t.victimWarmup()
+			}
 		}
-		go func() { results <- t.do(ctx, ep, stdout, stderr) }()
+		if len(t.roles) == 0 || !record.IsVictim(ep.role.Name) {
+			warm = max(warm, wait+ep.role.Warmup)
+			if ep.role.Until != "" && until == nil { // of copies, the first
+				until = stdout.seen
+			}
+		}
+		go func() {
+			if wait > 0 {
+				_ = sleep(ctx, wait) // if ctx ends, what follows says so
+			}
+			results <- result{ep, t.do(ctx, ep, stdout, stderr)}
+		}()
 	}
+	return n, loads, warm, until
+}
+
+// foreground runs the other roles to their end, all at once, and records the
+// warm-up and the measured window. A background role that ends early ends them.
+func (t *trial) foreground(ctx context.Context, g *group) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make(chan result)
+	from := t.elapsed()
+	opened := t.makeGate()
+	n, loads, warm, until := t.startForeground(ctx, results)
 	warmed := time.NewTimer(warm)
 	defer warmed.Stop()
 	if opened != nil {
@@ -169,8 +194,15 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 			}
 		case <-until:
 			until, w.To = nil, t.sampler.mark()
-		case err = <-results:
+		case r := <-results:
 			n--
+			err = r.err
+			if !record.IsVictim(r.ep.role.Name) {
+				loads--
+				if loads == 0 && n > 0 && w.To == 0 {
+					w.To = t.sampler.mark()
+				}
+			}
 		case err = <-g.early:
 			early = early || first == nil
 		}
@@ -190,7 +222,7 @@ func (t *trial) foreground(ctx context.Context, g *group) error {
 	t.recordRun(from, w)
 	t.keepSkew()
 	if first == nil {
-		first = t.keepOverlap()
+		first = cmp.Or(t.keepOverlap(), t.keepVictimOverlap(w))
 	}
 	if first != nil && !early {
 		first = g.cause(first)

@@ -21,11 +21,11 @@ func (m *Maker) Skips(ctx context.Context) ([]record.Skip, error) {
 	c := &checker{maker: m, kinds: map[string]error{}, savers: map[string]error{}}
 	var out []record.Skip
 	for _, cell := range slices.Concat(m.cells()...) {
-		res, roles, err := m.rolesOf(cell)
+		all, err := m.partsOf(cell)
 		if err != nil {
 			return nil, err
 		}
-		if why := c.whyNot(ctx, res, roles); why != "" {
+		if why := c.whyNot(ctx, &all); why != "" {
 			out = append(out, record.Skip{Cell: cell, Reason: why})
 		}
 	}
@@ -39,13 +39,25 @@ type checker struct {
 	savers map[string]error // what CheckCheckpoint said
 }
 
-// whyNot says why a cell cannot run, "" if it can. What costs nothing to find out
-// is asked first.
-func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []workload.Role) string {
-	ends := endsOf(&res, roles)
-	if why := c.maker.spreadNot(&res); why != "" {
+// whyNot says why a cell cannot run, "" if it can.
+func (c *checker) whyNot(ctx context.Context, all *parts) string {
+	if why := c.maker.spreadNot(&all.res); why != "" && len(all.roles) > 0 {
 		return why
 	}
+	for _, p := range all.each() {
+		if why := c.partNot(ctx, all, p); why != "" {
+			if p == all.victim {
+				why = "the victim: " + why
+			}
+			return why
+		}
+	}
+	return ""
+}
+
+// partNot says why a part cannot run. What costs nothing to find out is asked first.
+func (c *checker) partNot(ctx context.Context, all *parts, p *part) string {
+	res, roles, ends := p.res, p.roles, p.ends()
 	for i := range roles {
 		if why := c.roleNot(&roles[i], res.Sandbox); why != "" {
 			return why
@@ -64,7 +76,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 		}
 	}
 	if k, ok := c.maker.Kinds[res.Sandbox].(sandbox.Chooser); ok {
-		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: c.maker.boxesOf(&res, ends) - 1, API: slices.ContainsFunc(roles, func(r workload.Role) bool { return r.API })}}
+		spec := sandbox.Spec{Want: sandbox.Want{CPULimit: res.CPULimit, MemoryLimit: res.MemoryLimit, CPUs: res.CPUs, Options: res.Options, Volumes: volumesOf(roles[:ends]), Image: imageOf(roles), Beside: c.maker.boxesOf(all, res.Sandbox) - 1, API: slices.ContainsFunc(roles, func(r workload.Role) bool { return r.API })}}
 		done := c.maker.trying(res.Sandbox, 0)
 		err := k.CheckHere(ctx, spec)
 		done()
@@ -72,7 +84,7 @@ func (c *checker) whyNot(ctx context.Context, res study.Resolved, roles []worklo
 			return named(res.Sandbox, strings.TrimSpace(err.Error()))
 		}
 	}
-	if err := c.maker.Place.Check(Demand{CPUs: res.CPUs, Link: linkOf(&res), Settings: res.Settings}); err != nil {
+	if err := c.maker.Place.Check(Demand{CPUs: res.CPUs, Link: linkOf(&res), Settings: all.res.Settings}); err != nil {
 		return strings.TrimSpace(err.Error())
 	}
 	if slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode == workload.Checkpoint }) {
@@ -99,14 +111,12 @@ func (m *Maker) spreadNot(res *study.Resolved) string {
 	return fmt.Sprintf("%s %s needs two nodes of a cluster, and there is one; write %[1]s: one, or add a node", study.FactorCopiesOn, study.CopiesSpread)
 }
 
-// boxesOf is how many sandboxes of a kind a trial has at once, on the node that has most.
-func (m *Maker) boxesOf(res *study.Resolved, ends int) int {
-	n := max(1, res.Copies)
-	if nodes := len(m.Nodes); res.Spread && nodes > 1 {
-		n = (n + nodes - 1) / nodes
-	}
-	if ends > 1 && res.Isolate == study.Both {
-		return n * ends
+// boxesOf is how many isolated sandboxes of a kind a trial has at once, on the node that has most.
+func (m *Maker) boxesOf(all *parts, kind string) (n int) {
+	for _, p := range all.each() {
+		if p.res.Sandbox == kind {
+			n += p.boxes(len(m.Nodes))
+		}
 	}
 	return n
 }

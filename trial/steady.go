@@ -17,10 +17,10 @@ import (
 // there is to doubt becomes a warning, for one response of the trial at most: the
 // others come from the same events.
 func (t *trial) steady(o *output, series []record.Series) {
-	from := o.began
-	for i := range t.roles {
-		if t.roles[i].Name == o.role {
-			from += t.roles[i].Warmup
+	from, of := o.began, t.of(o.role)
+	for i := range of.roles {
+		if of.roles[i].Name == o.role {
+			from += of.roles[i].Warmup
 		}
 	}
 	var worst *record.Warning
@@ -35,7 +35,7 @@ func (t *trial) steady(o *output, series []record.Series) {
 		verdict := steady.Look(at, v, t.maker.Study.Stop.Margin)
 		t.rec.Samples = append(t.rec.Samples, steadySamples(name, verdict)...)
 		place := slices.Index(t.res.Workload.Responses, name)
-		if w := t.doubt(name, verdict, at); w != nil && place >= 0 && place < rank {
+		if w := t.doubt(of, name, verdict, at); w != nil && place >= 0 && place < rank {
 			worst, rank = w, place
 		}
 	}
@@ -81,7 +81,7 @@ func steadySamples(response string, v steady.Verdict) []record.Sample {
 }
 
 // doubt is the warning that a verdict on points at those times deserves, or nil.
-func (t *trial) doubt(response string, v steady.Verdict, at []time.Duration) *record.Warning {
+func (t *trial) doubt(of *part, response string, v steady.Verdict, at []time.Duration) *record.Warning {
 	if v.TooShort {
 		return nil
 	}
@@ -101,26 +101,26 @@ func (t *trial) doubt(response string, v steady.Verdict, at []time.Duration) *re
 		side = "lower"
 	}
 	from, cure := fmt.Sprintf("%.1f s of the measured time", v.From.Seconds()), "measure for longer"
-	switch t.warmupType() {
+	switch of.warmupType() {
 	case param.Duration:
-		warmup := (t.res.Params.Duration("warmup") + v.From + time.Second - 1).Truncate(time.Second)
+		warmup := (of.res.Params.Duration("warmup") + v.From + time.Second - 1).Truncate(time.Second)
 		cure = fmt.Sprintf("set warmup: %ds", int(warmup.Seconds()))
 	case param.Int: // runs of a program
 		before := len(at)
 		if i := slices.IndexFunc(at, func(d time.Duration) bool { return d > v.From }); i >= 0 {
 			before = i
 		}
-		from, cure = fmt.Sprintf("run %d", before+1), fmt.Sprintf("set warmup: %d", t.res.Params.Int("warmup")+before)
+		from, cure = fmt.Sprintf("run %d", before+1), fmt.Sprintf("set warmup: %d", of.res.Params.Int("warmup")+before)
 	}
 	text := fmt.Sprintf("%s is steady only from %s on, %.1f %% %s there than over all of it; %s", response, from, 100*math.Abs(change), side, cure)
 	return &record.Warning{Code: record.WarmUpMeasured, Text: text}
 }
 
 // warmupType is how the workload counts its warm-up; "" if it has none.
-func (t *trial) warmupType() param.Type {
-	for _, p := range t.load.Params() {
-		if p.Name == "warmup" {
-			return p.Type
+func (p *part) warmupType() param.Type {
+	for _, own := range p.load.Params() {
+		if own.Name == "warmup" {
+			return own.Type
 		}
 	}
 	return ""

@@ -68,10 +68,12 @@ func TestSteadySamplesAndWarnings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := &trial{rec: &record.Trial{}, set: set{
-				roles: []workload.Role{{Name: "client", Warmup: time.Second}},
-				load:  &load{warmup: c.warmup},
 				maker: &Maker{Study: &study.Study{Stop: study.Stop{Margin: 0.03}}},
-				res:   study.Resolved{Params: c.params, Workload: study.Workload{Responses: []string{"rate", "second"}}},
+				parts: parts{part: part{
+					roles: []workload.Role{{Name: "client", Warmup: time.Second}},
+					load:  &load{warmup: c.warmup},
+					res:   study.Resolved{Params: c.params, Workload: study.Workload{Responses: []string{"rate", "second"}}},
+				}},
 			}}
 			tr.steady(&output{role: "client", began: 3 * time.Second}, c.series)
 			got := map[string]float64{}

@@ -13,7 +13,6 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
-	"tare/study"
 	"tare/workload"
 )
 
@@ -34,10 +33,8 @@ const (
 // set is the sandboxes of a trial. They start once; what runs in them may be measured
 // several times, in turns (turns.go).
 type set struct {
+	parts
 	maker     *Maker
-	res       study.Resolved
-	load      workload.Workload
-	roles     []workload.Role
 	name      string // unique at the site; begins the names of its sandboxes
 	node      string // that it is on
 	endpoints []*endpoint
@@ -120,8 +117,7 @@ func (t *trial) elapsed() time.Duration { return time.Since(t.rec.Start) }
 
 func (t *trial) resolve() error {
 	var err error
-	t.res, t.roles, err = t.maker.rolesOf(t.rec.Cell)
-	t.load = t.maker.Workloads[t.res.Workload.Kind]
+	t.parts, err = t.maker.partsOf(t.rec.Cell)
 	return err
 }
 
@@ -130,17 +126,18 @@ func (t *trial) timeout() time.Duration {
 	if t.maker.Study.Timeout > 0 {
 		return t.maker.Study.Timeout
 	}
-	d := 4*workload.Total(t.roles) + time.Minute
-	for i := range t.roles {
-		d = max(d, t.roles[i].Within+time.Minute)
+	roles := t.all()
+	d := 4*(workload.Total(roles)+t.victimWarmup()) + time.Minute
+	for i := range roles {
+		d = max(d, roles[i].Within+time.Minute)
 	}
-	for i := range t.roles {
-		if len(t.roles[i].Before) > 0 {
-			d += layOutTime + t.roles[i].BeforeWithin
+	for i := range roles {
+		if len(roles[i].Before) > 0 {
+			d += layOutTime + roles[i].BeforeWithin
 		}
 	}
-	for i := range t.roles {
-		if t.roles[i].Fill > 0 {
+	for i := range roles {
+		if roles[i].Fill > 0 {
 			d += fillTime
 		}
 	}

@@ -120,6 +120,11 @@ func (t *trial) combine() {
 	for _, r := range t.load.Responses(t.res.Params) {
 		responses[r.Name], responses[record.FirstPrefix+r.Name] = true, t.res.Copies > 0
 	}
+	if t.victim != nil {
+		for _, r := range t.victim.load.Responses(t.victim.res.Params) {
+			responses[record.VictimPrefix+r.Name] = true
+		}
+	}
 	var values ordered.Groups[seriesKey, record.Sample]
 	for _, r := range t.readings {
 		for _, s := range r.samples {

@@ -42,19 +42,7 @@ func Copies(w Workload, v param.Values, n int) ([]Role, error) {
 		if err != nil {
 			return nil, err
 		}
-		var pairs []string
-		for i := range roles {
-			name, copied := roles[i].Name, record.CopyName(roles[i].Name, k)
-			pairs = append(pairs, "{"+name+"}", "{"+copied+"}", "{"+name+more+"}", "{"+copied+more+"}")
-		}
-		names := strings.NewReplacer(pairs...)
-		for i := range roles {
-			r := &roles[i]
-			r.Name, r.Args = record.CopyName(r.Name, k), slices.Clone(r.Args)
-			for j := range r.Args {
-				r.Args[j] = names.Replace(r.Args[j])
-			}
-		}
+		Rename(roles, func(name string) string { return record.CopyName(name, k) })
 		out = append(out, roles...)
 	}
 	if n > 1 {
@@ -63,6 +51,23 @@ func Copies(w Workload, v param.Values, n int) ([]Role, error) {
 		}
 	}
 	return out, nil
+}
+
+// Rename gives the roles of a workload other names, in each other's commands too.
+func Rename(roles []Role, as func(name string) string) {
+	var pairs []string
+	for i := range roles {
+		name, own := roles[i].Name, as(roles[i].Name)
+		pairs = append(pairs, "{"+name+"}", "{"+own+"}", "{"+name+more+"}", "{"+own+more+"}")
+	}
+	names := strings.NewReplacer(pairs...)
+	for i := range roles {
+		r := &roles[i]
+		r.Name, r.Args = as(r.Name), slices.Clone(r.Args)
+		for j := range r.Args {
+			r.Args[j] = names.Replace(r.Args[j])
+		}
+	}
 }
 
 // unshared refuses copies that would write to the same place, which is the user's own, and modes

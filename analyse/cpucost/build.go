@@ -41,8 +41,8 @@ type Cell struct {
 // bytes. It returns false if there is no such response.
 func RateOf(responses []record.Response) (record.Response, bool) {
 	i := slices.IndexFunc(responses, func(r record.Response) bool {
-		if strings.HasPrefix(r.Name, record.FirstPrefix) {
-			return false // the CPU is that of all copies
+		if strings.HasPrefix(r.Name, record.FirstPrefix) || strings.HasPrefix(r.Name, record.VictimPrefix) {
+			return false // the CPU is that of all copies of the load
 		}
 		return r.Unit == record.BytesPerSecond || r.Unit == record.PerSecond && r.Operation != ""
 	})

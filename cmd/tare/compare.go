@@ -275,7 +275,7 @@ func (a *app) folder(ctx context.Context, dir string, opt *compare.Options) (sid
 	}
 	// What an analysis reads, and all facts: a runtime of another version is told by them.
 	c, err := r.load(ctx, k, store.Pick{Labels: analyse.LabelNames(), NoHistograms: true, Facts: []string{""}}, func(*record.Trial) {})
-	describeSide(opt, c.cat)
+	describeSide(opt, c.study, c.cat)
 	side = compare.Folder{Name: a.given(dir), Study: c.study, Trials: c.trials, Skips: c.skips, Sessions: c.sessions}
 	for _, w := range c.damage {
 		side.Damage = append(side.Damage, w.Code+": "+w.Text)
@@ -285,9 +285,9 @@ func (a *app) folder(ctx context.Context, dir string, opt *compare.Options) (sid
 
 // describeSide adds what a side's catalogue knows to what the other's does: imported
 // results have workloads of their own.
-func describeSide(opt *compare.Options, cat study.Catalogue) {
+func describeSide(opt *compare.Options, st *study.Study, cat study.Catalogue) {
 	known, params := opt.Describe, opt.Params
-	own := responsesOf(cat)
+	own := responsesOf(st, cat)
 	opt.Describe = func(w study.Workload) []record.Response {
 		var out []record.Response
 		if cat.Workloads[w.Kind].Responses != nil {

@@ -234,7 +234,7 @@ func (r results) bench() (export.Bench, error) {
 	if b.Sessions, err = r.Sessions(); err != nil {
 		return b, err
 	}
-	known := responsesOf(k.cat)
+	known := responsesOf(st, k.cat)
 	for i := range st.Strata {
 		w := st.WorkloadOf(i)
 		for _, r := range known(w) {

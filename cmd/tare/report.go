@@ -148,10 +148,10 @@ func btoi(b bool) int {
 	return 0
 }
 
-// responsesOf tells what the responses of a workload are.
-func responsesOf(cat study.Catalogue) func(study.Workload) []record.Response {
+// responsesOf tells what the responses of a study's workload are.
+func responsesOf(st *study.Study, cat study.Catalogue) func(study.Workload) []record.Response {
 	params := paramsOf(cat)
-	return func(w study.Workload) []record.Response { return cat.Workloads[w.Kind].ResponsesOf(w, params(w)) }
+	return func(w study.Workload) []record.Response { return st.ResponsesOf(cat.Workloads[w.Kind], w, params(w)) }
 }
 
 // paramsOf tells the parameters of a workload, with those that the study leaves as

@@ -25,7 +25,7 @@ workloads:
 	if err != nil {
 		t.Fatal(err)
 	}
-	describe := responsesOf(cat)
+	describe := responsesOf(st, cat)
 	for i := range st.Strata {
 		w := st.WorkloadOf(i)
 		res, err := st.Resolve(cat, st.Strata[i].Cells[0])

@@ -162,7 +162,7 @@ func (r results) read(ctx context.Context, want extent, opts ...analyse.Option) 
 		out.series = seriesOf(ctx, r.Store, seriesTime)
 		settling.Go(func() { out.builder.Settle(out.series) })
 	}
-	out.result = analyse.Analyse(k.study, out.trials, out.skips, append(opts, analyse.Describe(responsesOf(k.cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(k.cat)), analyse.RunWith(k.meta.Flags))...)
+	out.result = analyse.Analyse(k.study, out.trials, out.skips, append(opts, analyse.Describe(responsesOf(k.study, k.cat)), analyse.CPU(cpu), analyse.Causes(causes, paramsOf(k.cat)), analyse.RunWith(k.meta.Flags))...)
 	settling.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err //nolint:wrapcheck // it says that the verb was interrupted

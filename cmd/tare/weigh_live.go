@@ -37,7 +37,7 @@ type live struct {
 }
 
 func newLive(a *app, st *study.Study, cat study.Catalogue, skips []record.Skip, expected func(record.Cell) time.Duration, silent bool) *live {
-	l := &live{out: a.stderr, silent: silent, study: st, describe: responsesOf(cat), skips: skips, expected: expected, told: time.Now(), stop: make(chan struct{})}
+	l := &live{out: a.stderr, silent: silent, study: st, describe: responsesOf(st, cat), skips: skips, expected: expected, told: time.Now(), stop: make(chan struct{})}
 	if _, l.terminal = a.stderr.Terminal(); l.terminal && !silent {
 		l.done.Go(l.tick)
 	}
