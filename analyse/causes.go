@@ -2,6 +2,7 @@ package analyse
 
 import (
 	"cmp"
+	"slices"
 
 	"tare/analyse/cause"
 	"tare/analyse/cpucost"
@@ -54,6 +55,9 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 	past := a.imported()
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
+		if slices.ContainsFunc(s.Cells, study.Alone) {
+			continue // the readings are of the load, and the ratios of its victim
+		}
 		w := a.study.WorkloadOf(i)
 		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Past: past, Cluster: r.OnCluster}
 		if len(x.Endpoints) == 0 {

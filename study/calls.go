@@ -124,7 +124,7 @@ func (d *draft) countingCells() {
 		}
 		c := d.countable(s)
 		switch {
-		case slices.ContainsFunc(s.Cells, alone):
+		case slices.ContainsFunc(s.Cells, Alone):
 			s.Uncounted = "calls are not counted: the victim has nothing beside it"
 		case w.info.Launches:
 			s.Uncounted = "calls are not counted: it creates its own sandboxes, and what it measures is not a call"

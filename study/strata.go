@@ -229,7 +229,7 @@ func (d *draft) stratumResponses() {
 			known[w] = make(map[string][]string)
 		}
 		id := w.id(s.Shared)
-		if slices.ContainsFunc(s.Cells, alone) {
+		if slices.ContainsFunc(s.Cells, Alone) {
 			id += BesideNothing
 		}
 		names, done := known[w][id]

@@ -36,8 +36,8 @@ const (
 	BesideLoad    = "load"
 )
 
-// alone reports whether the victim has nothing beside it in a cell.
-func alone(c record.Cell) bool {
+// Alone reports whether the victim has nothing beside it in a cell.
+func Alone(c record.Cell) bool {
 	v, ok := c.Get(FactorBeside)
 	return ok && v == BesideNothing
 }
@@ -211,7 +211,7 @@ func (s *Study) victimResponses() []record.Response {
 // responsesIn are the responses that all of the cells have: those of the workload with parameters v,
 // unless the victim is alone in one of them, and those of the victim.
 func (s *Study) responsesIn(info WorkloadInfo, v param.Values, cells ...record.Cell) []record.Response {
-	if slices.ContainsFunc(cells, alone) {
+	if slices.ContainsFunc(cells, Alone) {
 		return s.victimResponses()
 	}
 	return slices.Concat(info.responsesIn(v, cells...), s.victimResponses())

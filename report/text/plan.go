@@ -103,6 +103,9 @@ func writeAsked(b *strings.Builder, st *study.Study, cells int, opt Options) {
 	for _, f := range st.Factors {
 		b.WriteString(wrap(f.Name+": "+strings.Join(f.Levels, ", "), opt.width(), "    ") + "\n")
 	}
+	if st.Victim != nil {
+		b.WriteString(wrap("victim: "+st.Victim.String(), opt.width(), "    ") + "\n")
+	}
 }
 
 // writeAmount prints how many trials there are to run, how long they take and what is run beside them.
