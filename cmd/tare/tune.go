@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,7 +114,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	first, err := firstLevel(st, names[0], sets)
+	first, err := a.firstLevel(st, names[0], sets)
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, goal, "tables=none")
 	for _, name := range names[1:] {
-		if _, err := firstLevel(st, name, sets); err != nil {
+		if _, err := a.firstLevel(st, name, sets); err != nil {
 			return err
 		}
 	}
@@ -185,9 +187,12 @@ func mixed(mix string) []string {
 	return out
 }
 
-// firstLevel is the first level of a factor of the study, which is the baseline of the others. The last
-// of the sets that gives the factor levels wins.
-func firstLevel(st *study.Study, factor string, sets []string) (string, error) {
+// firstLevel returns the first level of a factor of the study, which is the baseline of the others. The last
+// of the sets that gives the factor levels wins. The sandbox is refused, because no sandbox is lower than another.
+func (a *app) firstLevel(st *study.Study, factor string, sets []string) (string, error) {
+	if factor == study.FactorSandbox {
+		return "", coded(exitUsage, "sandboxes have no order, so none of them is the lowest that suffices; compare them with `tare run`, or tune another factor")
+	}
 	var names, levels []string
 	for _, x := range st.Factors {
 		names = append(names, x.Name)
@@ -206,5 +211,21 @@ func firstLevel(st *study.Study, factor string, sets []string) (string, error) {
 	case 1:
 		return "", coded(exitUsage, "the factor %s has one level, and nothing can be chosen; write --factor %s=level,level,...", factor, factor)
 	}
+	if falls(levels) {
+		a.say("%s: %s counts as the lowest level, because it comes first; write --factor %[1]s=LEVEL,... with the cheapest level first", factor, strings.TrimSpace(levels[0]))
+	}
 	return strings.TrimSpace(levels[0]), nil
+}
+
+// falls reports whether levels are numbers, each below the one before it.
+func falls(levels []string) bool {
+	last := math.Inf(1)
+	for _, l := range levels {
+		n, err := strconv.ParseFloat(strings.TrimSpace(l), 64)
+		if err != nil || n >= last {
+			return false
+		}
+		last = n
+	}
+	return true
 }

@@ -135,8 +135,9 @@ calls: off
 		}
 	}
 	for args, want := range map[string]string{
+		"--factor default_vcpus --factor sandbox":       `sandboxes have no order`,
 		"--factor default_vcpus --factor threads":       `the study has no factor "threads"`,
-		"--factor default_vcpus --factor sandbox":       "the factor sandbox has one level",
+		"--factor default_vcpus=2":                      "the factor default_vcpus has one level",
 		"--factor default_vcpus --factor default_vcpus": "is in factors twice",
 	} {
 		o.Reset()
@@ -302,6 +303,15 @@ baseline: vm
 	for _, says := range []string{"the mix of large and small", "of its own best", "Set default_vcpus to " + x.Answer} {
 		if !strings.Contains(out, says) {
 			t.Errorf("the report does not say %q:\n%s", says, out)
+		}
+	}
+}
+
+// TestFalls: numbers in falling order are a likely mistake; words are in the user's order.
+func TestFalls(t *testing.T) {
+	for text, want := range map[string]bool{"4,2,1": true, "4, 2": true, "1,2,4": false, "4,1,2": false, "none,2": false, "shared,exclusive": false} {
+		if got := falls(strings.Split(text, ",")); got != want {
+			t.Errorf("%s: %t", text, got)
 		}
 	}
 }

@@ -87,6 +87,9 @@ func copies(x *analyse.Certificate) string {
 		case c.AtOnce > 1:
 			text += ", at most " + strconv.Itoa(c.Most) + " on one"
 		}
+		if c.AtOnce == 1 { // trials took turns on them
+			return text + " (" + strings.Join(c.On, " or ") + ")"
+		}
 		return text + " (" + words.List(c.On) + ")"
 	}
 	own, base := of(x.Copies), of(x.BaseCopies)

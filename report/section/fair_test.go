@@ -17,6 +17,8 @@ func TestFairCopies(t *testing.T) {
 			"There were 4 copies on 2 nodes in each trial, 2 on each (n1 and n2), in the baseline 1 copy on 1 node in each trial (n1)"},
 		{&analyse.Copies{Count: 3, AtOnce: 2, Most: 2, On: []string{"n1", "n2", "n3"}}, &analyse.Copies{Count: 3, AtOnce: 2, Most: 2, On: []string{"n1", "n2", "n3"}},
 			"Both sides had 3 copies on 2 nodes in each trial, at most 2 on one (n1, n2 and n3)"},
+		{&analyse.Copies{Count: 2, AtOnce: 2, Most: 1, On: []string{"n1", "n2"}}, &analyse.Copies{Count: 2, AtOnce: 1, Most: 2, On: []string{"n1", "n2"}},
+			"There were 2 copies on 2 nodes in each trial, 1 on each (n1 and n2), in the baseline 2 copies on 1 node in each trial (n1 or n2)"},
 		{&analyse.Copies{Count: 2, AtOnce: 1, Most: 2, On: []string{"n1"}}, nil, "There were 2 copies on 1 node in each trial (n1), in the baseline copies on unknown nodes"},
 	} {
 		if got := copies(&analyse.Certificate{Copies: tt.own, BaseCopies: tt.base}); got != tt.want {
