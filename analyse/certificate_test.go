@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +114,9 @@ func TestCertificateOfCopies(t *testing.T) {
 	}
 	alone := map[string]string{"main.node": "n1", "main.node_kernel": "6.1"}
 	spread := map[string]string{"main.node": "n1", "main-2.node": "n2", "main-3.node": "n1", "main.node_kernel": "6.1", "main-2.node_kernel": "6.2", "main-3.node_kernel": "6.1"}
+	shares := maps.Clone(spread)
+	shares["main.node_machine"], shares["main-2.node_machine"], shares["main-3.node_machine"] = "m", "m", "m"
+	sharing := &Copies{Count: 3, AtOnce: 2, Most: 2, On: []string{"n1", "n2"}, Shared: true}
 	crowd := map[string]string{"main.node": "n2", "main-2.node": "n2", "main-3.node": "n2", "main.node_kernel": "6.1", "main-2.node_kernel": "6.1", "main-3.node_kernel": "6.1"}
 	one, two := &Copies{Count: 1, AtOnce: 1, Most: 1, On: []string{"n1"}}, &Copies{Count: 3, AtOnce: 2, Most: 2, On: []string{"n1", "n2"}}
 	unlike := []string{"main-2: node's kernel 6.2, of the first copy 6.1"}
@@ -123,6 +127,7 @@ func TestCertificateOfCopies(t *testing.T) {
 	}{
 		"more copies":   {study.FactorCopies, alone, spread, Certificate{Same: []string{"node"}, Differ: unlike, Copies: two, BaseCopies: one}},
 		"as many":       {study.FactorSandbox, spread, spread, Certificate{Same: []string{"node", "node's kernel"}, Copies: two, BaseCopies: two}},
+		"one machine":   {study.FactorSandbox, shares, shares, Certificate{Same: []string{"node", "node's kernel"}, Copies: sharing, BaseCopies: sharing}},
 		"another place": {study.FactorCopiesOn, crowd, spread, Certificate{Differ: []string{"main-2: node's kernel 6.2, in the baseline 6.1"}, Copies: two, BaseCopies: &Copies{Count: 3, AtOnce: 1, Most: 3, On: []string{"n2"}}}},
 		"no copies":     {study.FactorSandbox, alone, alone, Certificate{Same: []string{"node", "node's kernel"}}},
 	} {

@@ -11,10 +11,11 @@ import (
 
 // Copies tells on which nodes the copies of a cell ran, over all trials that count.
 type Copies struct {
-	Count  int      `json:"count"` // of a trial
-	AtOnce int      `json:"nodes"` // that a trial had copies on; the fewest, if trials differ
-	Most   int      `json:"most"`  // copies on one node
-	On     []string `json:"on"`    // nodes that had copies, in any trial
+	Count  int      `json:"count"`                    // of a trial
+	AtOnce int      `json:"nodes"`                    // that a trial had copies on; the fewest, if trials differ
+	Most   int      `json:"most"`                     // copies on one node
+	On     []string `json:"on"`                       // nodes that had copies, in any trial
+	Shared bool     `json:"shared_machine,omitempty"` // two of a trial's nodes share a machine
 }
 
 func (c *Copies) count() int {
@@ -28,10 +29,16 @@ func (c *Copies) count() int {
 func copiesOf(trials map[int]*record.Trial) *Copies {
 	var out *Copies
 	for _, t := range trials {
-		on := map[string]map[int]bool{} // copies, by node
+		on := map[string]map[int]bool{}                // copies, by node
+		machines, shared := map[string]string{}, false // a node of each machine
 		count := 0
 		for name, node := range t.Facts {
 			if role, is := strings.CutSuffix(name, "."+record.FactNode); is {
+				if m := t.Facts[role+"."+record.FactMachine]; m != "" {
+					first, is := machines[m]
+					shared = shared || is && first != node
+					machines[m] = node
+				}
 				_, k := record.CopyOf(role)
 				if on[node] == nil {
 					on[node] = map[int]bool{}
@@ -47,6 +54,7 @@ func copiesOf(trials map[int]*record.Trial) *Copies {
 			out = &Copies{AtOnce: len(on)}
 		}
 		out.Count, out.AtOnce = max(out.Count, count), min(out.AtOnce, len(on))
+		out.Shared = out.Shared || shared
 		for node, of := range on {
 			out.Most, out.On = max(out.Most, len(of)), ordered.Add(out.On, node)
 		}

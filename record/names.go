@@ -124,7 +124,9 @@ const (
 	// Further facts of what a role's sandbox stood on. FactHandler is what the container runtime
 	// calls the kind of sandbox, FactRoot the file system of its root, FactNetwork its interfaces,
 	// and FactDevice the kind of the first.
-	FactKernel  = "node_kernel"
+	FactKernel = "node_kernel"
+	// FactMachine is the machine that the node is or shares with others: its boot ID.
+	FactMachine = "node_machine"
 	FactOS      = "node_os"
 	FactRuntime = "container_runtime"
 	FactHandler = "runtime_handler"

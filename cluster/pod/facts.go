@@ -28,6 +28,7 @@ func (i *instance) Facts() map[string]string {
 	}
 	if n := slices.IndexFunc(i.kind.study.Machines, func(n record.Node) bool { return n.Name == i.spec.Node }); n >= 0 {
 		h := &i.kind.study.Machines[n].Host
+		f[record.FactMachine] = i.kind.study.Machines[n].Machine
 		f[record.FactKernel], f[record.FactOS], f[record.FactRuntime] = h.Kernel, h.OS, h.Tools["container runtime"]
 	}
 	if len(claimsOf(p)) > 0 {

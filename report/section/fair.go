@@ -93,8 +93,12 @@ func copies(x *analyse.Certificate) string {
 		return text + " (" + words.List(c.On) + ")"
 	}
 	own, base := of(x.Copies), of(x.BaseCopies)
+	text := "There were " + own + ", in the baseline " + base
 	if own == base {
-		return "Both sides had " + own
+		text = "Both sides had " + own
 	}
-	return "There were " + own + ", in the baseline " + base
+	if x.Copies != nil && x.Copies.Shared || x.BaseCopies != nil && x.BaseCopies.Shared {
+		text += "; some of these nodes share a machine, so spreading the copies adds no hardware"
+	}
+	return text
 }

@@ -19,6 +19,8 @@ func TestFairCopies(t *testing.T) {
 			"Both sides had 3 copies on 2 nodes in each trial, at most 2 on one (n1, n2 and n3)"},
 		{&analyse.Copies{Count: 2, AtOnce: 2, Most: 1, On: []string{"n1", "n2"}}, &analyse.Copies{Count: 2, AtOnce: 1, Most: 2, On: []string{"n1", "n2"}},
 			"There were 2 copies on 2 nodes in each trial, 1 on each (n1 and n2), in the baseline 2 copies on 1 node in each trial (n1 or n2)"},
+		{&analyse.Copies{Count: 2, AtOnce: 2, Most: 1, On: []string{"n1", "n2"}, Shared: true}, nil,
+			"There were 2 copies on 2 nodes in each trial, 1 on each (n1 and n2), in the baseline copies on unknown nodes; some of these nodes share a machine, so spreading the copies adds no hardware"},
 		{&analyse.Copies{Count: 2, AtOnce: 1, Most: 2, On: []string{"n1"}}, nil, "There were 2 copies on 1 node in each trial (n1), in the baseline copies on unknown nodes"},
 	} {
 		if got := copies(&analyse.Certificate{Copies: tt.own, BaseCopies: tt.base}); got != tt.want {
