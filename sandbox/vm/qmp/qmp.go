@@ -182,8 +182,13 @@ func (c *Client) read(s *bufio.Scanner) error {
 // errGone is what the end of the stream means.
 var errGone = errors.New("QEMU has closed its control socket")
 
+// closed reports whether a read or a write failed because one side had closed the stream.
+func closed(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
+
 func (c *Client) fail(err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
+	if errors.Is(err, io.EOF) || closed(err) {
 		err = errGone
 	}
 	c.mu.Lock()
@@ -246,8 +251,11 @@ func (c *Client) run(ctx context.Context, command string, arguments, result any,
 		case <-c.gone:
 			return fmt.Errorf("%s: %w", command, c.ended())
 		default:
-			return fmt.Errorf("telling QEMU %s: %w", command, err)
 		}
+		if closed(err) { // the reader has not noticed it yet
+			err = errGone
+		}
+		return fmt.Errorf("telling QEMU %s: %w", command, err)
 	}
 	select {
 	case m := <-answer:
