@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,10 +62,15 @@ func (o Options) cut(s string) string {
 		return s
 	}
 	kept := strings.Join(lines[:o.lines], "\n")
-	if ends := clauseEnd.FindAllStringIndex(kept, -1); len(ends) > 0 {
-		if i := ends[len(ends)-1][0]; i > len(kept)/3 {
-			return kept[:i] + "."
+	for _, end := range slices.Backward(clauseEnd.FindAllStringIndex(kept, -1)) {
+		clauses := kept[:end[0]]
+		if strings.Count(clauses, "(") > strings.Count(clauses, ")") {
+			continue // a list in brackets would look complete
 		}
+		if len(clauses) > len(kept)/3 {
+			return clauses + "."
+		}
+		break
 	}
 	last := []rune(lines[o.lines-1])
 	last = last[:min(len(last), o.width()-6)] // an entry of a list is indented
