@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -29,6 +30,9 @@ func explained(err error, namespace string) error {
 	text, details := status.Status().Message, status.Status().Details
 	if apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" {
 		return fmt.Errorf("namespace %s does not exist; create it with `kubectl create namespace %[1]s`, or leave -n out, and each study creates its own", details.Name)
+	}
+	if apierrors.IsNotFound(err) && details != nil && details.Group == "kubevirt.io" && strings.HasPrefix(text, "the server could not find the requested resource") {
+		return errors.New("the cluster has no KubeVirt; install it, or leave out the levels that are virtual machines (--set sandbox=...)")
 	}
 	if m := lacksRight.FindStringSubmatch(text); m != nil {
 		return errors.New(lacks(m[1], m[2], m[3], m[4], namespace))
