@@ -85,28 +85,26 @@ type claimed struct {
 	in        string // the flag of tare clean that names a shared namespace, after a blank
 }
 
-// claims lists the claims of studies that have a namespace of their own, and of those that share one. The user must be allowed to list the kind that
-// the deployment is, in its namespace. All is false if there may be others that the user must not list.
-func (s *Site) claims(ctx context.Context, d *deployment) (out []claimed, all bool, err error) {
+// claims lists the claims of other studies and of the deployment's own: of those that have their own namespaces, and of those that share one.
+// It leaves out what the user may not list, but fails if the user may not list the kind that the deployment is, in its namespace.
+func (s *Site) claims(ctx context.Context, d *deployment) (out []claimed, err error) {
 	const ours = pod.LabelManaged + "=" + pod.Managed
-	all = true
 	var namespaces corev1.NamespaceList
-	var accounts corev1.ServiceAccountList
-	err = s.api.List(ctx, "", ours, &namespaces)
-	if apierrors.IsForbidden(err) && d.shared {
-		all, err = false, nil
+	if err = s.api.List(ctx, "", ours, &namespaces); apierrors.IsForbidden(err) && d.shared {
+		err = nil
 	}
+	var accounts corev1.ServiceAccountList
 	if err == nil {
 		err = s.api.List(ctx, "", ours, &accounts)
-	}
-	if apierrors.IsForbidden(err) && len(accounts.Items) == 0 {
-		all, err = false, nil
-		if d.shared {
+		switch {
+		case apierrors.IsForbidden(err) && d.shared:
 			err = s.api.List(ctx, d.namespace, ours, &accounts)
+		case apierrors.IsForbidden(err):
+			err = nil
 		}
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
+		return nil, fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
 	}
 	for i := range namespaces.Items {
 		out = append(out, claimed{ObjectMeta: namespaces.Items[i].ObjectMeta, namespace: namespaces.Items[i].Name})
@@ -115,12 +113,12 @@ func (s *Site) claims(ctx context.Context, d *deployment) (out []claimed, all bo
 		a := &accounts.Items[i]
 		out = append(out, claimed{ObjectMeta: a.ObjectMeta, namespace: a.Namespace, in: " -n " + a.Namespace})
 	}
-	return out, all, nil
+	return out, nil
 }
 
-// holder returns another study that has a claim on one of the deployment's nodes and has not ended; nil if there is none.
+// holder returns another study that has a claim on one of the deployment's nodes and has not ended. It returns nil if there is none.
 func (s *Site) holder(ctx context.Context, d *deployment) (*heldError, error) {
-	claims, _, err := s.claims(ctx, d)
+	claims, err := s.claims(ctx, d)
 	if err != nil {
 		return nil, err
 	}

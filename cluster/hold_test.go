@@ -27,7 +27,7 @@ type studies struct {
 	all    map[string]corev1.Namespace
 	listed int
 	shared []corev1.ServiceAccount // claims of studies that share a namespace
-	denied bool                    // service accounts of the whole cluster
+	denied string                  // the resource that the user may not list in the whole cluster
 	rests  bool                    // the coordinators have given up their nodes
 	change func(s *studies)        // after a list or a creation; s.mu is held
 }
@@ -65,7 +65,7 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		delete(s.all, parts[3])
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
-	case parts[2] == "serviceaccounts" && s.denied:
+	case len(parts) == 3 && parts[2] == s.denied:
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
 	case parts[2] == "serviceaccounts":
@@ -173,12 +173,16 @@ func TestHolderElsewhere(t *testing.T) {
 		t.Errorf("%v, %v", other, err)
 	}
 	delete(api.all, namespace("town"))
-	api.denied = true
-	if _, all, err := s.claims(t.Context(), own); err != nil || all {
-		t.Errorf("without the right: all %t, %v", all, err)
-	}
+	api.denied = "serviceaccounts"
 	if other, err := s.holder(t.Context(), own); err != nil || other != nil {
-		t.Errorf("without the right: %v, %v", other, err)
+		t.Errorf("without the right to list accounts: %v, %v", other, err)
+	}
+	api.denied = "namespaces"
+	if _, err := s.holder(t.Context(), sharing); err != nil {
+		t.Errorf("in a shared namespace, without the right to list namespaces: %v", err)
+	}
+	if _, err := s.holder(t.Context(), own); err == nil || !strings.Contains(err.Error(), "cannot find the other studies") {
+		t.Errorf("a study with its own namespace needs that right: %v", err)
 	}
 }
 
