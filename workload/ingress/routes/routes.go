@@ -9,15 +9,13 @@
 package routes
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/internal/yamlcheck"
 	"tare/param"
 )
 
@@ -37,7 +35,6 @@ const (
 	MaxTargets = 2000
 	maxObjects = 5000
 	maxNotes   = 20
-	maxDepth   = 64
 	maxPath    = 1024 // bytes
 )
 
@@ -81,19 +78,12 @@ func (l *List) Select(expr *regexp.Regexp) []Target {
 // Parse reads objects in YAML or JSON: several documents, or Lists of them. An error is a *param.FileError.
 func Parse(text string) (*List, error) {
 	p := &parser{listeners: map[string][]listener{}, backendTLS: map[string]bool{}, seen: map[string]bool{}, list: &List{}}
-	d := yaml.NewDecoder(strings.NewReader(text))
-	for p.err == nil {
-		var n yaml.Node
-		err := d.Decode(&n)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, p.broken(err)
-		}
-		if len(n.Content) > 0 {
-			p.add(n.Content[0])
-		}
+	docs, err := yamlcheck.Documents(param.FileError{Param: Param}, text, nil, maxObjects)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it has its place
+	}
+	for _, n := range docs {
+		p.add(n)
 	}
 	for _, o := range p.objects {
 		p.context(o)
@@ -122,17 +112,6 @@ type parser struct {
 	err        error
 }
 
-var lineRE = regexp.MustCompile(`line (\d+): `)
-
-func (p *parser) broken(err error) error {
-	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := lineRE.FindStringSubmatch(what); m != nil {
-		_, _ = fmt.Sscan(m[1], &line)
-		what = strings.Replace(what, m[0], "", 1)
-	}
-	return &param.FileError{Param: Param, Line: max(1, line), Column: 1, What: "this is not YAML: " + what, Instead: "write the output of `kubectl get ingress -o yaml`"}
-}
-
 func (p *parser) fail(n *yaml.Node, instead, what string, args ...any) {
 	if p.err == nil {
 		p.err = &param.FileError{Param: Param, Line: max(1, n.Line), Column: max(1, n.Column), What: fmt.Sprintf(what, args...), Instead: instead}
@@ -157,13 +136,8 @@ func (p *parser) nothing() {
 
 // add takes an object, or those of a List.
 func (p *parser) add(n *yaml.Node) {
-	if !p.plain(n, 0) {
-		return
-	}
 	if n.Kind != yaml.MappingNode {
-		if n.Tag != "!!null" {
-			p.fail(n, "write objects with kind, metadata and spec", "this is not a Kubernetes object")
-		}
+		p.fail(n, "write objects with kind, metadata and spec", "this is not a Kubernetes object")
 		return
 	}
 	kind := word(n, "kind")
@@ -183,21 +157,6 @@ func (p *parser) add(n *yaml.Node) {
 			p.add(o)
 		}
 	}
-}
-
-// plain refuses anchors, aliases and deep nesting.
-func (p *parser) plain(n *yaml.Node, depth int) bool {
-	switch {
-	case p.err != nil:
-		return false
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		p.fail(n, "write it out", "anchors and aliases are not read")
-		return false
-	case depth > maxDepth:
-		p.fail(n, "", "this is nested too deeply")
-		return false
-	}
-	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !p.plain(c, depth+1) })
 }
 
 // context reads what routes refer to.

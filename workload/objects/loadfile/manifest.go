@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tare/internal/yamlcheck"
 )
 
 // Objects are small, and there are many of them.
@@ -144,7 +146,7 @@ func privileged(n *yaml.Node) (what string, where *yaml.Node) {
 func value(file string, n *yaml.Node) (any, error) {
 	var v any
 	if err := n.Decode(&v); err != nil {
-		what, _ := unplaced(err)
+		what, _ := yamlcheck.Unplaced(err)
 		return nil, at(file, n, "", "this is not YAML: %s", what)
 	}
 	b, err := json.Marshal(v)

@@ -1,9 +1,6 @@
 package loadfile
 
 import (
-	"errors"
-	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,87 +8,19 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/internal/yamlcheck"
 	"tare/param"
 )
 
 // documents reads YAML, or JSON, of a file. marks are the lines of the file that its lines come from; nil: they are the same.
 func documents(file, text string, marks []int) ([]*yaml.Node, error) {
-	if t := strings.TrimSpace(text); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[") {
-		text = strings.ReplaceAll(text, "\t", " ") // JSON may be indented with tabs, and has none in texts
-	}
 	place := func(line int) int {
 		if line >= 1 && line <= len(marks) {
 			return marks[line-1]
 		}
 		return max(1, line)
 	}
-	var out []*yaml.Node
-	d := yaml.NewDecoder(strings.NewReader(text))
-	for {
-		var n yaml.Node
-		err := d.Decode(&n)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			what, line := unplaced(err)
-			return nil, &param.FileError{Param: Param, File: file, Line: place(line), Column: 1, What: "this is not YAML: " + what, Instead: "see the line and the one before"}
-		}
-		if len(n.Content) == 0 {
-			continue
-		}
-		if err := tidy(file, n.Content[0], place, 0); err != nil {
-			return nil, err
-		}
-		if n.Content[0].Tag != "!!null" {
-			out = append(out, n.Content[0])
-		}
-		if len(out) > maxKinds {
-			return nil, at(file, n.Content[0], "split it into several files", "the file has more than %d documents", maxKinds)
-		}
-	}
-}
-
-var lineRE = regexp.MustCompile(`line (\d+): `)
-
-// unplaced takes the line out of an error of the YAML package.
-func unplaced(err error) (what string, line int) {
-	what = strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := lineRE.FindStringSubmatch(what); m != nil {
-		line, _ = strconv.Atoi(m[1]) // digits; 0 if too many
-		what = strings.Replace(what, m[0], "", 1)
-	}
-	return what, line
-}
-
-const maxDepth = 64
-
-// tidy refuses what a file does not need, and puts lines right.
-func tidy(file string, n *yaml.Node, place func(int) int, depth int) error {
-	n.Line = place(n.Line)
-	switch {
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return at(file, n, "write it out", "anchors and aliases are not read")
-	case depth > maxDepth:
-		return at(file, n, "", "this is nested too deeply")
-	}
-	for i, c := range n.Content {
-		if err := tidy(file, c, place, depth+1); err != nil {
-			return err
-		}
-		if n.Kind != yaml.MappingNode || i%2 == 1 {
-			continue
-		}
-		if c.Kind != yaml.ScalarNode {
-			return at(file, c, "write a word", "a key is not a word")
-		}
-		for j := 0; j < i; j += 2 {
-			if n.Content[j].Value == c.Value {
-				return at(file, c, "remove one", "the key %q appears twice", c.Value)
-			}
-		}
-	}
-	return nil
+	return yamlcheck.Documents(param.FileError{Param: Param, File: file}, text, place, maxKinds)
 }
 
 // document reads the file itself, which may be a template.
