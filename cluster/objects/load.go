@@ -242,7 +242,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 
 // plateau waits for the pause after a step, and reads the node.
 func (l *load) plateau(ctx context.Context, s *objects.Step) error {
-	if !sleepUntil(ctx, time.Now().Add(l.pause)) {
+	if !inside.SleepUntil(ctx, time.Now().Add(l.pause)) {
 		return context.Cause(ctx)
 	}
 	if l.node == nil {
@@ -276,7 +276,7 @@ func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 		s.Settle += time.Since(begin).Seconds()
 	}
 	if !s.Ended {
-		sleepUntil(ctx, time.Now().Add(b.pause))
+		inside.SleepUntil(ctx, time.Now().Add(b.pause))
 	}
 }
 
@@ -327,7 +327,7 @@ func (l *load) each(ctx context.Context, workers, n int, moment func(i int) time
 				due := time.Now()
 				if moment != nil {
 					due = begin.Add(moment(i))
-					if !sleepUntil(ctx, due) {
+					if !inside.SleepUntil(ctx, due) {
 						return
 					}
 				}
@@ -354,21 +354,6 @@ func (l *load) each(ctx context.Context, workers, n int, moment func(i int) time
 	return out
 }
 
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	wait := time.Until(at)
-	if wait <= 0 {
-		return true
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // forget asks for the end of the namespaces, and does not wait.
 func (l *load) forget(ctx context.Context) error {
 	for _, name := range l.spaces {
@@ -392,7 +377,7 @@ func (l *load) remove(ctx context.Context) (float64, error) {
 		if !passes(err) {
 			return 0, fmt.Errorf("cannot delete the namespaces: %w", err)
 		}
-		if !sleepUntil(limited, time.Now().Add(again)) {
+		if !inside.SleepUntil(limited, time.Now().Add(again)) {
 			return -1, nil
 		}
 	}
@@ -402,7 +387,7 @@ func (l *load) remove(ctx context.Context) (float64, error) {
 			if isCode(err, http.StatusNotFound) {
 				break
 			}
-			if !sleepUntil(limited, time.Now().Add(again)) {
+			if !inside.SleepUntil(limited, time.Now().Add(again)) {
 				if ctx.Err() != nil {
 					return 0, context.Cause(ctx)
 				}

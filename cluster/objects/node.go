@@ -18,6 +18,7 @@ import (
 	"tare/collect/disk"
 	"tare/collect/system"
 	"tare/record"
+	"tare/workload/inside"
 	"tare/workload/objects"
 )
 
@@ -198,7 +199,7 @@ func (n *node) emptied(ctx context.Context, before, after objects.Reading) {
 		n.mu.Lock()
 		r, err := n.now()
 		n.mu.Unlock()
-		if err != nil || r.Used <= most || !sleepUntil(ctx, time.Now().Add(time.Second)) {
+		if err != nil || r.Used <= most || !inside.SleepUntil(ctx, time.Now().Add(time.Second)) {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/cluster/pod"
+	"tare/workload/inside"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
 )
@@ -114,7 +115,7 @@ func (l *load) gone(ctx context.Context, b *loadfile.Batch) {
 		}
 		path := r.Kind.Path() + "/namespaces/" + l.spaces[r.Space] + "/" + r.Kind.Resource + "/" + r.Name
 		for !isCode(l.api.send(ctx, http.MethodGet, path, nil), http.StatusNotFound) {
-			if !sleepUntil(ctx, time.Now().Add(again)) {
+			if !inside.SleepUntil(ctx, time.Now().Add(again)) {
 				return
 			}
 		}

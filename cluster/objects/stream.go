@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/url"
 	"time"
+
+	"tare/workload/inside"
 )
 
 // event is an event of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
@@ -92,7 +94,7 @@ func feed[T any](ctx context.Context, a *api, path string, see func(e *event[T],
 		if !errors.Is(err, io.EOF) {
 			broke()
 		}
-		if !sleepUntil(ctx, time.Now().Add(again)) {
+		if !inside.SleepUntil(ctx, time.Now().Add(again)) {
 			return
 		}
 	}

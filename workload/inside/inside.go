@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrUsage is wrapped by the errors of wrong arguments.
@@ -77,9 +79,28 @@ func Exit(stderr io.Writer, name string, err error) int {
 }
 
 // CPU returns the processor time of this process, 0 where getrusage(2) fails.
-func CPU() (user, system time.Duration) {
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+func CPU() (user, system time.Duration) { return usage(unix.RUSAGE_SELF) }
+
+// SleepUntil waits until a moment. It returns false if ctx ends before.
+func SleepUntil(ctx context.Context, at time.Time) bool {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return true
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// usage returns the processor time of this process or thread (getrusage(2)), 0 where the call fails.
+func usage(who int) (user, system time.Duration) {
+	var ru unix.Rusage
+	if err := unix.Getrusage(who, &ru); err != nil {
 		return 0, 0
 	}
 	return time.Duration(ru.Utime.Nano()), time.Duration(ru.Stime.Nano())

@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxUnsent is the share of the due requests that may be unsent at the end. Some always are: those that were due
@@ -24,7 +25,7 @@ type Pace struct {
 	Latency     float64 // 99th percentile of the latencies, seconds
 }
 
-// Late says how the generator fell behind its schedule by itself; "" if it did not. A server that is slow also leaves requests
+// Late describes how the generator fell behind its schedule by itself. It returns "" if it did not. A server that is slow also leaves requests
 // unsent, but then the generator's threads sleep until an answer comes.
 func (p Pace) Late() string {
 	const advice = "give it processors of its own (cpus: apart), or ask for less; the sandbox is not what is slow"
@@ -44,15 +45,15 @@ func (p Pace) Late() string {
 // waiting, and turns). Where a kernel has no such file, it is the processor time.
 func Busy() time.Duration {
 	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	sum, any := time.Duration(0), false
+	sum, known := time.Duration(0), false
 	for _, f := range files {
 		if b, err := os.ReadFile(f); err == nil { //nolint:gosec // below /proc; it is gone if the thread has ended
 			if t, ok := readSchedstat(b); ok {
-				sum, any = sum+t, true
+				sum, known = sum+t, true
 			}
 		}
 	}
-	if !any {
+	if !known {
 		user, system := CPU()
 		return user + system
 	}
@@ -66,15 +67,11 @@ func ThreadBusy() time.Duration {
 			return t
 		}
 	}
-	const thread = 1 // RUSAGE_THREAD of getrusage(2)
-	var ru syscall.Rusage
-	if err := syscall.Getrusage(thread, &ru); err != nil {
-		return 0
-	}
-	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	user, system := usage(unix.RUSAGE_THREAD)
+	return user + system
 }
 
-// readSchedstat is the sum of the first two numbers.
+// readSchedstat returns the sum of the first two numbers.
 func readSchedstat(b []byte) (time.Duration, bool) {
 	const used = 2
 	f := bytes.Fields(b)

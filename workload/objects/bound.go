@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"tare/workload/output"
 )
 
 // By is what bound a step.
@@ -73,7 +75,7 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 		return Bound{ByNodes, 1, "no pod ran"}
 	}
 	parts := fmt.Sprintf("a pod's start took %s: %s until the API server answered, %s until it had a node, %s until it ran",
-		seconds(all), seconds(p.Answered), seconds(p.Placed), seconds(p.Ran))
+		output.Seconds(all), output.Seconds(p.Answered), output.Seconds(p.Placed), output.Seconds(p.Ran))
 	switch most := max(p.Answered, p.Placed, p.Ran); most {
 	case p.Answered:
 		b := s.creation(rate, workers)
@@ -95,7 +97,7 @@ func (s *Step) outage() (b Bound) {
 	if s.Down == 0 || s.Down < some*took {
 		return b
 	}
-	b = Bound{ByOutage, min(1, s.Down/cmp.Or(took, 1)), fmt.Sprintf("the API server could not be reached for %s", seconds(s.Down))}
+	b = Bound{ByOutage, min(1, s.Down/cmp.Or(took, 1)), fmt.Sprintf("the API server could not be reached for %s", output.Seconds(s.Down))}
 	if s.Why != "" {
 		b.Text += ": " + s.Why
 	}
@@ -117,11 +119,11 @@ func (s *Step) creation(rate float64, workers int) Bound {
 	case throttled > 0 && float64(throttled) >= some*float64(calls):
 		return Bound{ByFairness, min(1, float64(throttled)/float64(calls)), fmt.Sprintf("the API server answered 429 to %d requests, and took %d; %s", throttled, calls, read)}
 	case x.Queued >= some*busy:
-		return Bound{ByFairness, min(1, x.Queued/busy), fmt.Sprintf("requests waited %s in the API server's queues, of %s altogether; %s", seconds(x.Queued), seconds(busy), read)}
+		return Bound{ByFairness, min(1, x.Queued/busy), fmt.Sprintf("requests waited %s in the API server's queues, of %s altogether; %s", output.Seconds(x.Queued), output.Seconds(busy), read)}
 	case s.Limited >= some*(busy+s.Limited):
-		return Bound{ByClient, s.Limited / (busy + s.Limited), fmt.Sprintf("the client's own limit held requests back for %s, they took %s; %s", seconds(s.Limited), seconds(busy), read)}
+		return Bound{ByClient, s.Limited / (busy + s.Limited), fmt.Sprintf("the client's own limit held requests back for %s, they took %s; %s", output.Seconds(s.Limited), output.Seconds(busy), read)}
 	case rate > 0 && s.Late <= some/rate:
-		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", seconds(s.Late), read)}
+		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", output.Seconds(s.Late), read)}
 	}
 	asked := s.Create * float64(workers)
 	if x.Processors > 0 && x.Cores >= full*float64(x.Processors) {
@@ -131,7 +133,7 @@ func (s *Step) creation(rate float64, workers int) Bound {
 		return Bound{ByWorkers, 1 - s.Busy/asked, fmt.Sprintf("the %d workers waited for answers only %.0f %% of the time: the client is what is slow; %s", workers, 100*s.Busy/asked, read)}
 	}
 	if x.Store >= much*busy {
-		return Bound{ByStore, min(1, x.Store/busy), fmt.Sprintf("etcd took %s of %s that requests took; %s", seconds(x.Store), seconds(busy), read)}
+		return Bound{ByStore, min(1, x.Store/busy), fmt.Sprintf("etcd took %s of %s that requests took; %s", output.Seconds(x.Store), output.Seconds(busy), read)}
 	}
 	share := 0.0
 	if asked > 0 {
@@ -148,16 +150,7 @@ func (s *Step) readings() string {
 	}
 	parts := []string{fmt.Sprintf("API server %.2f cores", x.Cores)}
 	if x.Stores > 0 {
-		parts = append(parts, fmt.Sprintf("etcd %s a write", seconds(x.Store/x.Stores)))
+		parts = append(parts, fmt.Sprintf("etcd %s a write", output.Seconds(x.Store/x.Stores)))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("queued %s", seconds(x.Queued))), ", ")
-}
-
-func seconds(s float64) string {
-	switch {
-	case s < 1:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	default:
-		return fmt.Sprintf("%.3g s", s)
-	}
+	return strings.Join(append(parts, fmt.Sprintf("queued %s", output.Seconds(x.Queued))), ", ")
 }

@@ -119,12 +119,12 @@ func (s *Step) pipeline(rate float64, workers int) Bound {
 		if sum += x.took; x.took > parts[most].took {
 			most = i
 		}
-		words = append(words, seconds(x.took)+" until "+x.text)
+		words = append(words, output.Seconds(x.took)+" until "+x.text)
 	}
 	if sum <= 0 {
 		return Bound{ByNodes, 1, "no pod ran"}
 	}
-	b := Bound{parts[most].by, parts[most].took / sum, fmt.Sprintf("an image took %s until its pod ran, after a wait of %s for a worker: %s", seconds(sum), seconds(of[Waited]), strings.Join(words, ", "))}
+	b := Bound{parts[most].by, parts[most].took / sum, fmt.Sprintf("an image took %s until its pod ran, after a wait of %s for a worker: %s", output.Seconds(sum), output.Seconds(of[Waited]), strings.Join(words, ", "))}
 	switch {
 	case b.By == ByAnswers:
 		more := s.creation(rate, workers)

@@ -201,7 +201,7 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	}
 	for i := range r.steps {
 		if s := &r.steps[i]; s.Down > 0 {
-			rd.Warn("objects-outage", "the API server could not be reached for %s in step %d of %d; the times of that step have the outage in them", seconds(s.Down), s.Number, len(want.steps))
+			rd.Warn("objects-outage", "the API server could not be reached for %s in step %d of %d; the times of that step have the outage in them", output.Seconds(s.Down), s.Number, len(want.steps))
 		}
 	}
 	if last := &r.steps[len(r.steps)-1]; last.Ended {

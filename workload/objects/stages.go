@@ -258,12 +258,12 @@ func slowest(stages []Stage, all []stage, format string) Bound {
 		if s.Part > most.Part {
 			most = s
 		}
-		parts = append(parts, seconds(s.Part)+" "+until(all, s.Name))
+		parts = append(parts, output.Seconds(s.Part)+" "+until(all, s.Name))
 	}
 	if sum <= 0 {
 		return Bound{ByNodes, 1, "no claim reached the last stage"}
 	}
-	return Bound{byOf(all, most.Name), most.Part / sum, fmt.Sprintf(format, seconds(sum), strings.Join(parts, ", "))}
+	return Bound{byOf(all, most.Name), most.Part / sum, fmt.Sprintf(format, output.Seconds(sum), strings.Join(parts, ", "))}
 }
 
 func find(all []stage, name string) stage {

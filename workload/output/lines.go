@@ -80,6 +80,14 @@ func Histogram(rd *record.Reading, name string, h *hdrhistogram.Histogram, label
 	return nil
 }
 
+// Seconds writes a time in seconds for people: "23.1 ms", "4.2 s".
+func Seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	}
+	return fmt.Sprintf("%.3g s", s)
+}
+
 // Median returns the median of at least one value; of an even number, the mean of the middle
 // two. It does not reorder the values.
 func Median(values []float64) float64 {

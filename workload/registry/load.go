@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,10 +31,9 @@ type load struct {
 	transport http.RoundTripper
 }
 
-// parseLoad reads the flags of a load. dir and rate are those of a pipeline.
-func parseLoad(operation string, args []string, stderr io.Writer, dir, rate *string) (*load, error) {
+// parseLoad reads the flags that all loads have, and those that fs has already.
+func parseLoad(operation string, fs *flag.FlagSet, args []string) (*load, error) {
 	l := &load{operation: operation}
-	fs := inside.Flags("tare internal registry "+operation, stderr)
 	fs.StringVar(&l.at, "at", "", "`HOST:PORT` of the registry")
 	fs.IntVar(&l.clients, "clients", 1, "at once")
 	fs.IntVar(&l.images, "images", 1, "pull: different images")
@@ -41,8 +41,6 @@ func parseLoad(operation string, args []string, stderr io.Writer, dir, rate *str
 	size := fs.Int64("layer-size", 1<<20, "`bytes` of a layer")
 	fs.DurationVar(&l.warmup, "warmup", 0, "load before measuring")
 	fs.DurationVar(&l.duration, "duration", time.Second, "time to measure")
-	fs.StringVar(dir, "dir", "", "pipeline: `folder` of the application, and of unpacked images")
-	fs.StringVar(rate, "rate", "2", "pipeline: images a second")
 	fs.BoolVar(&l.once, "once", false, "pull each image once, and measure all of it")
 	if err := inside.Parse(fs, args); err != nil {
 		return nil, err

@@ -22,8 +22,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "fill":
 		return fill(ctx, args, stderr)
 	case push, pull:
-		var none string
-		l, err := parseLoad(what, args, stderr, &none, &none)
+		l, err := parseLoad(what, inside.Flags("tare internal registry "+what, stderr), args)
 		if err != nil {
 			return err
 		}

@@ -150,10 +150,10 @@ func (r *report) pipeline(rd *record.Reading) error {
 		if sum += s.Mean; i > 0 && s.Mean > r.Steps[worst].Mean {
 			worst = i
 		}
-		parts = append(parts, seconds(s.Mean)+" "+bounds()[i][1])
+		parts = append(parts, output.Seconds(s.Mean)+" "+bounds()[i][1])
 	}
 	by, share := bounds()[worst][0], r.Steps[worst].Mean/cmp.Or(sum, 1)
-	text := fmt.Sprintf("an image took %s: %s", seconds(sum), strings.Join(parts, ", "))
+	text := fmt.Sprintf("an image took %s: %s", output.Seconds(sum), strings.Join(parts, ", "))
 	if waited := r.Steps[0].Mean; waited > sum/2 { // then the clients are full of the longest step
 		text += fmt.Sprintf("; all %d clients were busy, most of their time with %s", r.Clients, bounds()[worst][1])
 		share = r.Steps[worst].Mean / cmp.Or(sum-waited, 1)
@@ -167,12 +167,4 @@ func (r *report) pipeline(rd *record.Reading) error {
 		rd.Warn("pipeline-behind", "%d of %d images were not rolled out when the load gave up, %.3g s after the measured time; their latencies end there: the rate is above what the pipeline can do", r.Unfinished, r.Arrivals, r.Load-r.Window)
 	}
 	return nil
-}
-
-// seconds writes a time for people.
-func seconds(s float64) string {
-	if s < 1 {
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g s", s)
 }

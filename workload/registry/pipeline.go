@@ -104,7 +104,7 @@ func (p *pipeline) run(ctx context.Context) (*report, error) {
 		clients.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(all) || !sleep(limited, begun.Add(p.due[i])) {
+				if i >= len(all) || !inside.SleepUntil(limited, begun.Add(p.due[i])) || limited.Err() != nil {
 					return
 				}
 				err := p.roll(limited, uint64(i), begun.Add(p.due[i]), &all[i]) //nolint:gosec // not negative
@@ -115,7 +115,7 @@ func (p *pipeline) run(ctx context.Context) (*report, error) {
 		})
 	}
 	clients.Wait()
-	sleep(ctx, to)
+	inside.SleepUntil(ctx, to)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -227,27 +227,17 @@ func note(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d), 1), int64(longest))) // it fits
 }
 
-// sleep waits until a moment. It returns false if ctx ends before.
-func sleep(ctx context.Context, at time.Time) bool {
-	t := time.NewTimer(time.Until(at))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // parsePipeline reads the flags of a pipeline, and writes the application's files.
 func parsePipeline(args []string, stderr io.Writer) (*pipeline, error) {
-	var dir, rate string
-	l, err := parseLoad(operationPipeline, args, stderr, &dir, &rate)
+	fs := inside.Flags("tare internal registry "+operationPipeline, stderr)
+	dir := fs.String("dir", "", "`folder` of the application, and of unpacked images")
+	rate := fs.String("rate", "2", "images a second")
+	l, err := parseLoad(operationPipeline, fs, args)
 	if err != nil {
 		return nil, err
 	}
-	if dir == "" {
+	if *dir == "" {
 		return nil, fmt.Errorf("%w: --dir is missing", inside.ErrUsage)
 	}
-	return newPipeline(l, dir, rate)
+	return newPipeline(l, *dir, *rate)
 }
