@@ -56,7 +56,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 	for i := range a.study.Strata {
 		s := &a.study.Strata[i]
 		if slices.ContainsFunc(s.Cells, study.Alone) {
-			continue // the readings are of the load, and the ratios of its victim
+			continue // the readings belong to the load, but the ratios to its victim
 		}
 		w := a.study.WorkloadOf(i)
 		x := cause.Stratum{Finding: cause.Finding{CellKey: record.CellKey{Workload: w.Label, Stratum: s.Key, Shared: s.Shared}}, Endpoints: endpoints[s.Key], Past: past, Cluster: r.OnCluster}

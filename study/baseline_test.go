@@ -9,6 +9,10 @@ func TestBaselineLeftOut(t *testing.T) {
 		s, err := Parse("t.yaml", []byte(text), testCatalogue(), []string{set})
 		if err != nil || s.Baseline != want {
 			t.Errorf("%s: %v, want the baseline %s", set, err, want)
+			continue
+		}
+		if said := len(s.Notes) > 0; said != (want == "process") {
+			t.Errorf("%s: the notes are %q", set, s.Notes)
 		}
 	}
 }

@@ -396,6 +396,7 @@ func (d *draft) compared(keys map[string]pair) {
 	if _, set := d.origin[at]; !ok && f.class == isSandbox && d.given[s.Compare] && !set {
 		// --set has left out the file's baseline, as on a cluster without such a RuntimeClass.
 		if first, ok = f.spelt[d.cat.Native]; ok {
+			d.study.Notes = append(d.study.Notes, fmt.Sprintf("--set leaves out the baseline %s, so the baseline is %s; --set baseline=LEVEL chooses another", s.Baseline, d.cat.Native))
 			s.Baseline = d.cat.Native
 		}
 	}

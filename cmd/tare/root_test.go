@@ -61,7 +61,7 @@ func TestToldOnce(t *testing.T) {
 }
 
 // TestLacksClass: the error for a RuntimeClass that the cluster lacks names those that it has. A parameter of
-// the missing level is no second error.
+// the missing level does not cause a second error.
 func TestLacksClass(t *testing.T) {
 	kinds := []sandbox.Kind{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), pod.New(pod.Class{Name: "gvisor", Class: "gvisor"}, nil, nil, nil)}
 	_, err := study.Parse("s.yaml", []byte("study: s\nfactors: {sandbox: [process, kata], io_threads: [1, 2]}\nworkloads: {noop: {}}\n"), offeredIn(kinds), nil)

@@ -18,13 +18,14 @@ import (
 	"tare/workload/output"
 )
 
-// at is a host that has all URLs of a load, whatever their names: an ingress.
+// at is a host that answers all URLs of a load, whatever their host names are: an ingress.
 type at struct {
 	host          string
 	plain, secure string // ports
 }
 
-// instead is where a connection for an address goes. It has TLS if the port is that of https, with the name of the address.
+// instead returns the address to connect to in place of the given one. If its port is that of https, the connection has TLS, with the name
+// in the given address.
 func (a *at) instead(address string, c *tls.Config) (string, *tls.Config) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {
@@ -68,7 +69,7 @@ func newTargets(each []string, host, ports string, body int64, timeout time.Dura
 
 func isSecure(u *url.URL) bool { return u.Scheme == "https" }
 
-// address is where the target's own request goes, before at.
+// address returns the address of the target's own request, before at replaces it.
 func (t target) address() string {
 	if t.at == nil {
 		return t.url.Host
@@ -79,7 +80,7 @@ func (t target) address() string {
 	return t.url.Host + ":80"
 }
 
-// exchanges is exchange for each URL. The length is 0 if they differ.
+// exchanges makes an exchange for each URL. It returns the length of the answers, or 0 if their lengths differ.
 func (t target) exchanges() (int64, error) {
 	if len(t.each) == 0 {
 		return t.exchange()
@@ -105,7 +106,7 @@ func (t target) exchanges() (int64, error) {
 	return answer, nil
 }
 
-// groups are the targets of processes of wrk. A process has one scheme, and one name in its handshakes.
+// groups divides the target among processes of wrk. A process has one scheme, and one name in its TLS handshakes.
 func (t target) groups() []target {
 	if len(t.each) == 0 {
 		return []target{t}
@@ -130,7 +131,7 @@ func (t target) groups() []target {
 	return out
 }
 
-// Processes is how many processes of wrk a load of these URLs has: one for http, and one for each name of https.
+// Processes returns how many processes of wrk a load of these URLs has: one for http, and one for each name of https.
 func Processes(each []string) int {
 	names := map[string]bool{}
 	for _, u := range each {
@@ -144,7 +145,7 @@ func Processes(each []string) int {
 	return len(names)
 }
 
-// names are what wrk.lua takes in turn.
+// names returns the names and paths that wrk.lua takes in turn.
 func (t target) names() []string {
 	if len(t.each) == 0 {
 		return t.hosts
@@ -156,7 +157,7 @@ func (t target) names() []string {
 	return out
 }
 
-// environment is that of wrk; nil: this process's.
+// environment returns the environment of wrk; nil: that of this process.
 func (t target) environment() []string {
 	if t.at == nil {
 		return nil
@@ -171,7 +172,7 @@ func (t target) environment() []string {
 // spent is processor time.
 type spent struct{ user, system time.Duration }
 
-// all runs a process of wrk for each group of the target, at the same time, and judges what they say. answer is as for judge.
+// all runs a process of wrk for each group of the target, at the same time, and judges their summaries. answer is as for judge.
 func (c *closed) all(ctx context.Context, lua string, d time.Duration, every bool, answer int64) (summary, spent, error) {
 	groups := c.target.groups()
 	n := len(groups)
@@ -219,8 +220,8 @@ func (c *closed) all(ctx context.Context, lua string, d time.Duration, every boo
 	return s, used, err
 }
 
-// merge sums what several processes of wrk say, each with so many connections. The window is their mean: they begin and end together
-// but for the time that a process takes to start.
+// merge sums the summaries of several processes of wrk with so many connections each. The window is their mean, because they begin and end
+// together except for the time that a process takes to start.
 func merge(all []summary, connections int) (summary, error) {
 	var sum summary
 	h := newHistogram()

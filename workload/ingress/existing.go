@@ -15,7 +15,7 @@ import (
 	"tare/workload/ingress/routes"
 )
 
-// Parameters that belong to a controller that exists, and those that belong to the study's own HAProxy.
+// The parameters that only an existing controller has, and those that only the study's own HAProxy has.
 func onlyExisting() []string { return []string{"address", "http-port", "https-port", "url-path"} }
 
 func onlyOwn() []string {
@@ -25,7 +25,7 @@ func onlyOwn() []string {
 // maxURLs bounds the text of all URLs, in bytes: they are one argument of the client.
 const maxURLs = 96 << 10
 
-// existing is the load on the controller of a cluster.
+// existing returns the client that loads the existing controller of a cluster.
 func existing(v param.Values) (workload.Role, error) {
 	defaults, err := param.Fill(ingress{}.Params(), nil)
 	if err != nil {
@@ -33,7 +33,7 @@ func existing(v param.Values) (workload.Role, error) {
 	}
 	for _, name := range onlyOwn() {
 		if v.Str(name) != defaults.Str(name) {
-			return workload.Role{}, fmt.Errorf("%s is for the study's own HAProxy, and objects are of a controller that exists; leave %s or objects out", name, name)
+			return workload.Role{}, fmt.Errorf("%s is for the study's own HAProxy, but objects loads an existing controller; leave %s or objects out", name, name)
 		}
 	}
 	list, all, err := selected(v)
@@ -41,14 +41,14 @@ func existing(v param.Values) (workload.Role, error) {
 		return workload.Role{}, err
 	}
 	l := loop(v)
-	l.At = cmp.Or(v.Str("address"), list.Address)
+	l.At, l.Ports = v.Str("address"), [2]int{v.Int("http-port"), v.Int("https-port")}
+	if l.At == "" { // only the Service's address has the Service's ports
+		l.At, l.Ports = list.Address, [2]int{cmp.Or(l.Ports[0], list.HTTP), cmp.Or(l.Ports[1], list.HTTPS)}
+	}
 	if l.At == "" {
 		return workload.Role{}, errors.New("the address of the controller is not known; write address: IP, or add the controller's Service to objects")
 	}
-	l.Ports = [2]int{cmp.Or(v.Int("http-port"), list.HTTP, 80), cmp.Or(v.Int("https-port"), list.HTTPS, 443)}
-	if v.Str("address") != "" { // whose ports are not the Service's
-		l.Ports = [2]int{cmp.Or(v.Int("http-port"), 80), cmp.Or(v.Int("https-port"), 443)}
-	}
+	l.Ports = [2]int{cmp.Or(l.Ports[0], 80), cmp.Or(l.Ports[1], 443)}
 	bytes := 0
 	for _, t := range all {
 		u := t.URL()
@@ -73,7 +73,7 @@ func existing(v param.Values) (workload.Role, error) {
 
 func hasTLS(t routes.Target) bool { return t.TLS != routes.Plain }
 
-// selected are the targets of the file that the regular expression selects.
+// selected returns the objects of the file, and the targets that the regular expression selects.
 func selected(v param.Values) (*routes.List, []routes.Target, error) {
 	list, err := routes.Parse(v.Str(routes.Param))
 	if err != nil {
@@ -99,7 +99,7 @@ func secure(v param.Values) bool {
 	return err == nil && slices.ContainsFunc(all, hasTLS)
 }
 
-// Notes implements workload.Noter: what gives no target.
+// Notes implements workload.Noter: the objects and rules that give no target.
 func (ingress) Notes(v param.Values) []param.FileError {
 	if v.Str(routes.Param) == "" {
 		return nil

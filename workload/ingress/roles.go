@@ -50,7 +50,7 @@ func (i ingress) Roles(v param.Values) ([]workload.Role, error) {
 func check(v param.Values, hosts []string) error {
 	for _, name := range onlyExisting() {
 		if text := v.Str(name); text != "" && text != "0" {
-			return fmt.Errorf("%s is for a controller that exists; write objects: FILE, or leave %s out", name, name)
+			return fmt.Errorf("%s is for an existing controller; write objects: FILE, or leave %s out", name, name)
 		}
 	}
 	if err := checkLoad(v, v.Str("termination") != plain, 1); err != nil {

@@ -1,8 +1,8 @@
-// Package routes finds what an ingress controller serves: the targets of Ingress, HTTPRoute, TLSRoute and OpenShift's Route objects.
+// Package routes finds the requests that an ingress controller routes: the targets of Ingress, HTTPRoute, TLSRoute and OpenShift's Route objects.
 //
-// The data path: 1. Parse reads the objects, as `kubectl get -o yaml` writes them, and looks for what gives
-// the routes their TLS and the controller its address (Gateway, Service); 2. each kind of object gives targets: the host,
-// the path and where TLS ends; 3. what cannot be requested becomes a note with its place and the reason.
+// The data path: 1. Parse reads the objects, as `kubectl get -o yaml` writes them, and takes the TLS of routes from Gateways and
+// the controller's address from its Service; 2. each kind of object gives targets: the host, the path and where TLS ends; 3. an object or rule
+// without a target gives a note with its place and the reason.
 //
 // References: k8s.io/api/networking/v1, sigs.k8s.io/gateway-api/apis (v1, v1alpha2), github.com/openshift/api/route/v1. Only fields that
 // decide about a request are read, and each of them is checked; so no module with these types is needed.
@@ -55,7 +55,7 @@ func (t Target) URL() string {
 	return "https://" + t.Host + t.Path
 }
 
-// List is what a file has.
+// List has the targets of a file.
 type List struct {
 	Targets []Target // in the file's order, each URL once
 	Address string   // of the Service in the file; "" if there is none
@@ -159,7 +159,7 @@ func (p *parser) add(n *yaml.Node) {
 	}
 }
 
-// context reads what routes refer to.
+// context reads the objects that routes refer to.
 func (p *parser) context(o *yaml.Node) {
 	name := nameOf(o)
 	switch word(o, "kind") {
@@ -191,7 +191,7 @@ func (p *parser) service(o *yaml.Node) {
 	for _, port := range elements(get(o, "spec", "ports")) {
 		var n int
 		if v := get(port, "port"); v == nil || v.Decode(&n) != nil || n < 1 || n > 65535 {
-			p.fail(port, "write a port from 1 to 65535", "Service %s has a port that is not one", nameOf(o))
+			p.fail(port, "write a port from 1 to 65535", "a port of Service %s is out of range", nameOf(o))
 			return
 		}
 		switch name := word(port, "name"); {
@@ -228,7 +228,7 @@ func (p *parser) read(o *yaml.Node) {
 	case "":
 		p.fail(o, "write kind: Ingress, HTTPRoute, TLSRoute or Route", "the object has no kind")
 	default:
-		p.skip(o, "leave it out", "a %.60s is no route", kind)
+		p.skip(o, "leave it out", "an object of the kind %.60s is not a route", kind)
 	}
 }
 
@@ -250,7 +250,7 @@ func (p *parser) target(at, o *yaml.Node, host, path, tls string) {
 	case p.err != nil:
 		return
 	case host == "":
-		p.skip(at, "give it a host", "%s has a rule without a host: no name leads to it alone", what)
+		p.skip(at, "give it a host", "%s has a rule without a host, so no name leads to this rule alone", what)
 		return
 	case len(host) > 253 || !hostRE.MatchString(host):
 		p.skip(at, "write a DNS name", "%s: %.80q is not a host name", what, host)
@@ -273,8 +273,8 @@ func (p *parser) target(at, o *yaml.Node, host, path, tls string) {
 	p.list.Targets = append(p.list.Targets, t)
 }
 
-// Annotations of Ingress controllers that say where TLS ends: passes names those for the server alone, again those for both. An Ingress
-// has no field for it.
+// passes and again return annotations that say where an Ingress controller ends TLS, because an Ingress has no field for it. With passes, only
+// the server ends it. With again, the controller ends it and starts it again.
 func passes() map[string]string {
 	return map[string]string{
 		"nginx.ingress.kubernetes.io/ssl-passthrough": "true", "haproxy-ingress.github.io/ssl-passthrough": "true", "haproxy.org/ssl-passthrough": "true",
@@ -345,7 +345,7 @@ func (p *parser) route(o *yaml.Node) {
 	p.target(o, o, word(o, "spec", "host"), word(o, "spec", "path"), tls)
 }
 
-// parents are the listeners that a route belongs to; none if the file does not have its Gateway.
+// parents returns the listeners that a route belongs to. It returns none if the file does not have the Gateway.
 func (p *parser) parents(o *yaml.Node) []listener {
 	var out []listener
 	for _, r := range elements(get(o, "spec", "parentRefs")) {
@@ -423,7 +423,7 @@ func (p *parser) httpRule(o, r *yaml.Node, host, tls string) {
 		case len(elements(get(m, "headers"))) > 0 || len(elements(get(m, "queryParams"))) > 0:
 			p.skip(m, "leave it out", "HTTPRoute %s has a match for headers or a query, which are not sent", nameOf(o))
 		case kind != "" && kind != "PathPrefix" && kind != "Exact":
-			p.skip(m, "write PathPrefix or Exact", "HTTPRoute %s has a path of the type %.40q, from which no path follows", nameOf(o), kind)
+			p.skip(m, "write PathPrefix or Exact", "HTTPRoute %s has a path of the type %.40q, from which tare cannot make a path", nameOf(o), kind)
 		default:
 			p.target(m, o, host, word(m, "path", "value"), tls)
 		}
@@ -446,7 +446,7 @@ func (p *parser) tlsRoute(o *yaml.Node) {
 	}
 }
 
-// get is the value at a path of keys; nil if there is none.
+// get returns the value at a path of keys, and nil if there is none.
 func get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -466,7 +466,7 @@ func get(n *yaml.Node, path ...string) *yaml.Node {
 	return n
 }
 
-// word is the scalar at a path of keys; "" if there is none.
+// word returns the scalar at a path of keys, and "" if there is none.
 func word(n *yaml.Node, path ...string) string {
 	if v := get(n, path...); v != nil && v.Kind == yaml.ScalarNode {
 		return v.Value
@@ -474,7 +474,7 @@ func word(n *yaml.Node, path ...string) string {
 	return ""
 }
 
-// elements are those of a sequence; none if it is no sequence.
+// elements returns the elements of a sequence, and none of other nodes.
 func elements(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil

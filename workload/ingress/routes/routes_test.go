@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 		"- 1":           "not a Kubernetes object",
 		"a: &x 1":       "anchors",
 		"metadata: {}":  "no kind",
-		"kind: Pod\n":   "a Pod is no route",
+		"kind: Pod\n":   "an object of the kind Pod is not a route",
 		"kind: Ingress": `group ""`,
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {rules: [{host: 'a b', http: {paths: [{}]}}]}":        `"a b" is not a host name`,
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec: {rules: [{host: a.b, http: {paths: [{path: a b}]}}]}": "not a path",

@@ -1,5 +1,5 @@
-// Package app builds container images of a small application, and rolls them out, as a pipeline does: from files on a disk, which
-// each build packs and compresses anew.
+// Package app builds container images of a small application and rolls them out, as a build pipeline does. Each build packs and compresses
+// the files of the application again.
 //
 // The data path: 1. New writes the application's files once; 2. Build reads them, and makes an image whose layers no other
 // image has; 3. Unpack writes the files of a pulled image into a folder; 4. Start runs its program until it says that it runs.
