@@ -44,6 +44,9 @@ func (c *checker) whyNot(ctx context.Context, all *parts) string {
 	if why := c.maker.spreadNot(&all.res); why != "" && len(all.roles) > 0 {
 		return why
 	}
+	if why := all.shared(); why != "" {
+		return why
+	}
 	for _, p := range all.each() {
 		if why := c.partNot(ctx, all, p); why != "" {
 			if p == all.victim {

@@ -11,6 +11,7 @@ import (
 	"tare/param"
 	"tare/record"
 	"tare/study"
+	"tare/volume"
 	"tare/workload"
 )
 
@@ -76,6 +77,37 @@ func (p *parts) all() []workload.Role {
 		return p.roles
 	}
 	return slices.Concat(p.roles, p.victim.roles)
+}
+
+// shared returns why the victim cannot run beside the load: both would write to one device or directory of the user. It returns "" if it
+// can. A volume of tare's own is another one for each role.
+func (p *parts) shared() string {
+	if p.victim == nil {
+		return ""
+	}
+	written := func(v volume.Volume) string {
+		switch {
+		case v.Medium == volume.Device:
+			return v.Device
+		case v.Medium == volume.Bind && !v.ReadOnly:
+			return v.Host
+		}
+		return ""
+	}
+	taken := map[string]bool{"": true}
+	for _, r := range p.roles {
+		for _, v := range r.Volumes {
+			taken[written(v)] = true
+		}
+	}
+	for _, r := range p.victim.roles {
+		for _, v := range r.Volumes {
+			if at := written(v); at != "" && taken[at] {
+				return "the victim and the load would both write to " + at + "; name another one for the victim"
+			}
+		}
+	}
+	return ""
 }
 
 // withVictim gives a load its victim, which is measured for as long as the load unless the study says

@@ -8,6 +8,8 @@ import (
 
 	"tare/record"
 	"tare/study"
+	"tare/volume"
+	"tare/workload"
 )
 
 // harmed makes an engine whose only cell has a victim beside its load.
@@ -106,5 +108,22 @@ func TestVictimDies(t *testing.T) {
 	}
 	if all := strings.Join(j.lines, "\n"); strings.Count(all, "stop ") != 2 {
 		t.Error(all)
+	}
+}
+
+// TestVictimShares: a victim and its load do not write to one device or directory of the user.
+func TestVictimShares(t *testing.T) {
+	role := func(v ...volume.Volume) part { return part{roles: []workload.Role{{Volumes: v}}} }
+	device, other := volume.Volume{Medium: volume.Device, Device: "/dev/a"}, volume.Volume{Medium: volume.Device, Device: "/dev/b"}
+	folder, read := volume.Volume{Medium: volume.Bind, Host: "/srv"}, volume.Volume{Medium: volume.Bind, Host: "/srv", ReadOnly: true}
+	for _, c := range []struct {
+		load, victim volume.Volume
+		want         string
+	}{{device, device, "/dev/a"}, {device, other, ""}, {folder, folder, "/srv"}, {folder, read, ""}, {volume.Volume{}, volume.Volume{}, ""}} {
+		victim := role(c.victim)
+		p := parts{part: role(c.load), victim: &victim}
+		if why := p.shared(); (why != "") != (c.want != "") || !strings.Contains(why, c.want) {
+			t.Errorf("%+v beside %+v: %q", c.victim, c.load, why)
+		}
 	}
 }
