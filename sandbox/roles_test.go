@@ -17,7 +17,7 @@ import (
 func TestLocalScopeCrossesAProcess(t *testing.T) {
 	sent := sandbox.LocalScope{
 		Scope:   sandbox.Scope{Node: "n1", Sandbox: "x-server", Kind: "mine", Endpoint: "server"},
-		Cgroups: []string{"tare/x"}, Limited: "tare/x/c", Pids: []int{7},
+		Cgroups: []string{"tare/x"}, Limited: "tare/x/c", Pids: []int{7}, Alone: []int{8},
 		Roles:   sandbox.ThreadRoles{{Role: record.RoleShim, Program: "youki"}, sandbox.AgentRule(), {Role: record.RoleVCPU, Comm: "CPU "}},
 		Network: sandbox.Network{Path: "/run/netns/x", Addr: netip.MustParsePrefix("198.18.0.2/15")},
 	}

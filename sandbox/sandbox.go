@@ -320,6 +320,7 @@ type LocalScope struct {
 	Cgroups []string    `json:"cgroups,omitempty"` // paths relative to the cgroup root, the outermost first; each includes its descendants
 	Limited string      `json:"limited,omitempty"` // the one of Cgroups (or a child) that carries the limits and so the throttling; "" for none
 	Pids    []int       `json:"pids,omitempty"`    // processes that belong to it and may be in no cgroup of its own; descendants included
+	Alone   []int       `json:"alone,omitempty"`   // processes that belong to it, whose descendants belong to it only if they are in one of Cgroups
 	Roles   ThreadRoles `json:"roles,omitempty"`   // nil: every thread is Workload
 	Network Network     `json:"network,omitzero"`  // its place on the study's bridge
 	Guest   Guest       `json:"-"`                 // nil unless the sandbox has a kernel of its own whose figures can be read

@@ -32,6 +32,9 @@ type Around struct {
 	Sizing  string `json:"sizing,omitempty"`  // of a pod of Kata's: which of its runtimes made it (sizing.Flavour)
 }
 
+// containerID matches the ID that containerd and CRI-O give a container.
+var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
+
 // around describes a container by the processes in its group.
 func around(container *cgroup.Group) Around {
 	a := Around{}
@@ -53,7 +56,7 @@ func around(container *cgroup.Group) Around {
 	}
 	// A runtime may hide the container's root from the processes that run it, but whoever mounted
 	// it still sees it: their parent, containerd's shim.
-	id := regexp.MustCompile(`[0-9a-f]{64}`).FindString(container.Rel() + " " + p.text("cmdline"))
+	id := containerID.FindString(container.Rel() + " " + p.text("cmdline"))
 	a.Runtime = calledBy(append(slices.Clone(all), outside))
 	a.Sizing = madeBy(append(slices.Clone(all), outside), id)
 	for _, from := range []process{outside, "/proc/1"} {

@@ -24,6 +24,7 @@ import (
 	"tare/collect/remote"
 	"tare/host/cgroup"
 	"tare/host/freemem"
+	"tare/record"
 	"tare/sandbox"
 )
 
@@ -40,6 +41,7 @@ type Found struct {
 	Limited string  `json:"limited,omitempty"` // see sandbox.LocalScope.Limited
 	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
 	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
+	Shims   []shim  `json:"shims,omitempty"`   // those of the pod that are not in its group
 	Around
 }
 
@@ -49,7 +51,13 @@ func (f *Found) Scope(roles sandbox.ThreadRoles) sandbox.LocalScope {
 	if f.Cgroup == "" {
 		return sandbox.LocalScope{}
 	}
-	return sandbox.LocalScope{Cgroups: []string{f.Cgroup}, Limited: f.Limited, Roles: roles}
+	s := sandbox.LocalScope{Cgroups: []string{f.Cgroup}, Limited: f.Limited}
+	for _, one := range f.Shims {
+		s.Alone = append(s.Alone, one.Pid)
+		s.Roles = append(s.Roles, sandbox.RoleRule{Role: record.RoleShim, Program: one.Program})
+	}
+	s.Roles = append(s.Roles, roles...)
+	return s
 }
 
 // Limit returns a limit in the form of facts.
@@ -106,7 +114,7 @@ func find(body json.RawMessage) (any, error) {
 	if limited == "" {
 		limited = busiest.Rel()
 	}
-	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Around: around(busiest)}, nil
+	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Shims: shims("/proc", pod), Around: around(busiest)}, nil
 }
 
 // Dial connects to the coordinator. It returns an error if that takes too long.

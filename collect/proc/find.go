@@ -75,6 +75,12 @@ func (p *probe) find() {
 		}
 	}
 	for i, s := range p.scopes {
+		for _, pid := range s.Alone {
+			if !p.claimed[pid] {
+				p.claimed[pid] = true
+				p.take(pid, i, nil)
+			}
+		}
 		queue := slices.Clone(s.Pids)
 		for len(queue) > 0 && len(p.claimed) < maxThreads {
 			pid := queue[0]

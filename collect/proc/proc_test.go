@@ -219,6 +219,24 @@ func TestThreadsComeAndGo(t *testing.T) {
 	want(t, got, "threads{role=workload}", 0)
 }
 
+// TestAlone: a process that belongs to a sandbox without its descendants is read without them.
+func TestAlone(t *testing.T) {
+	w := newWorld(t)
+	w.thread(10, 10, "shim", 20, 0)
+	w.thread(11, 11, "other", 20, 0)
+	w.file("10/task/10/children", "11 ")
+	p := w.open(Options{}, sandbox.LocalScope{Alone: []int{10}, Roles: sandbox.ThreadRoles{{Role: record.RoleShim, Comm: "shim"}}})
+	w.thread(10, 10, "shim", 25, 0)
+	w.thread(11, 11, "other", 90, 0)
+	w.now += time.Second
+	got := read(t, p)
+	want(t, got, "cpu_time{role=shim}", 25)
+	want(t, got, "threads{role=shim}", 1)
+	if _, there := got["cpu_time{role=workload}"]; there {
+		t.Error("a child of the process is read too")
+	}
+}
+
 // TestSearchesBackOff: a search that takes long is made seldom, at least once a
 // second.
 func TestSearchesBackOff(t *testing.T) {
