@@ -241,9 +241,9 @@ run)
 	;;
 test)
 	setup_go
-	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo
+	packages sqlite3:sqlite3 iperf3:iperf3 qperf:qperf hyperfine:hyperfine hackbench:rt-tests pidstat:sysstat chromium:chromium skopeo:skopeo wrk:wrk
 	# Other tools for tests: to save sandboxes, leave containers behind, and load images.
-	optional gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd sshd:openssh-server
+	optional nginx:nginx gcc:gcc git:git redis-server:redis-server redis-benchmark:redis-tools busybox:busybox-static criu:criu podman:podman containerd:containerd sshd:openssh-server
 	setup_vsock
 	setup_prometheus
 	setup_python

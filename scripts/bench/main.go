@@ -60,6 +60,7 @@ func figures() []figure {
 		{"weigh", "the start-up that tare weigh tells, beside hyperfine", (*bench).weigh, true},
 		{"decide", "time to decide a slowdown of 10 %, beside hyperfine and runs by hand", (*bench).decide, true},
 		{"net", "network driver, beside iperf3 and qperf", (*bench).net, false},
+		{"http", "HTTP driver, beside wrk", (*bench).http, false},
 		{"collect", "CPU that sampling takes, beside pidstat and top", (*bench).collect, false},
 		{"onoff", "responses with collectors on and off", (*bench).onOff, true},
 		{"report", "the HTML report of 3,000 cells x 10 trials", (*bench).report, false},
