@@ -61,7 +61,7 @@ economy: setup-go
 lab-vm: setup build
 	$(GO) run ./scripts/labvm $(LABVM)
 
-# NODES=100 adds simulated nodes, LAB="-check" checks it with pods, LAB="-kubevirt" adds KubeVirt; docs/lab.md.
+# NODES=100 adds simulated nodes, LAB="-check" checks it with pods, LAB="-ingress" adds an ingress controller, LAB="-kubevirt" adds KubeVirt; docs/lab.md.
 lab: setup
 	$(GO) run ./scripts/lab up $(if $(NODES),-simulated $(NODES)) $(LAB)
 

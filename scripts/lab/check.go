@@ -31,7 +31,7 @@ type step struct {
 
 // check runs pods and prints a line for each step. The steps go on after a failed one.
 func (l *lab) check(ctx context.Context) (err error) {
-	pulled, err := l.pushProbe(ctx)
+	pulled, err := l.pushProbe(ctx, "check")
 	if err != nil {
 		return fmt.Errorf("cannot push an image to the lab's registry: %w", err)
 	}
@@ -47,6 +47,11 @@ func (l *lab) check(ctx context.Context) (err error) {
 		return err
 	}
 	steps := l.steps()
+	if there, err := l.hasIngress(ctx); err != nil {
+		return err
+	} else if there {
+		steps = append(steps, step{"ingress", l.routesAnswer})
+	}
 	if virt, err := l.runs("virt-controller"); err != nil {
 		return err
 	} else if virt {

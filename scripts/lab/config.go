@@ -68,6 +68,7 @@ type facts struct {
 	Snapshotter                  string
 	Snapshotters                 []string // others, each with a runtime class of its own
 	Pause, Probe, Pulled         string   // images
+	Controller                   string   // the image of the ingress controller
 	Arch                         string   // of the processor, as Go names it
 	Run, PKI, Stages             string   // paths: of the cluster, its certificates, what simulated pods go through
 	Control, FirstService        string   // addresses

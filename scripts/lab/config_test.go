@@ -142,7 +142,7 @@ func TestSimulatedNodes(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	for _, name := range []string{"objects.yaml", "check.yaml", "kubevirt.yaml", "machine.yaml"} {
+	for _, name := range []string{"objects.yaml", "check.yaml", "ingress.yaml", "kubevirt.yaml", "machine.yaml"} {
 		b, err := render(name, facts{Probe: probeImage, Pulled: probeImage, Snapshotters: []string{"native", "erofs"}})
 		if err != nil {
 			t.Fatal(err)

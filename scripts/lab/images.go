@@ -90,9 +90,9 @@ func image(program string, command []string) (v1.Image, error) {
 	return mutate.AppendLayers(img, l)
 }
 
-// pushProbe sends the probe to the lab's registry, with a layer that no node has, and returns the reference.
-func (l *lab) pushProbe(ctx context.Context) (string, error) {
-	ref := l.registryName() + "/lab/probe:check"
+// pushProbe sends the probe to the lab's registry under a tag, with a layer that no node has, and returns the reference.
+func (l *lab) pushProbe(ctx context.Context, tag string) (string, error) {
+	ref := l.registryName() + "/lab/probe:" + tag
 	to, err := name.NewTag(ref)
 	if err != nil {
 		return "", err

@@ -73,8 +73,11 @@ func TestLab(t *testing.T) {
 			t.Errorf("left after down: %v", found)
 		}
 	})
-	_, err = os.Stat(p.program("virt-api")) // or else up would build it, for minutes
-	if err := l.up(t.Context(), options{check: true, simulated: 3, kubeVirt: err == nil}); err != nil {
+	there := func(program string) bool { // or else up would build it, for minutes
+		_, err := os.Stat(p.program(program))
+		return err == nil
+	}
+	if err := l.up(t.Context(), options{check: true, simulated: 3, ingress: there(controllerProgram), kubeVirt: there("virt-api")}); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()

@@ -6,7 +6,7 @@
 // certificates and configuration (network.go, groups.go, pki.go, config.go); 3. each daemon
 // starts by way of this program, which enters them, records itself and becomes the daemon
 // (start.go, enter.go, node.go); 4. images and objects go into the cluster (images.go, up.go,
-// kubevirt.go); 5. -check runs pods (check.go); 6. down removes it all, by the names that up gave
+// ingress.go, kubevirt.go); 5. -check runs pods (check.go); 6. down removes it all, by the names that up gave
 // (down.go).
 package main
 
@@ -29,7 +29,7 @@ func main() {
 	os.Exit(code)
 }
 
-const usage = `usage: lab up [-simulated N] [-kubevirt] [-check] | down | status | load IMAGE.tar ... | -list
+const usage = `usage: lab up [-simulated N] [-ingress] [-kubevirt] [-check] | down | status | load IMAGE.tar ... | -list
   up      build what is missing, and start the cluster
   down    remove the cluster and everything that it made
   status  print what runs
@@ -73,6 +73,7 @@ func verb(ctx context.Context, name string, args []string, stdout, stderr io.Wri
 	var o options
 	if name == "up" {
 		f.IntVar(&o.simulated, "simulated", 0, "how many simulated nodes to add")
+		f.BoolVar(&o.ingress, "ingress", false, "build and start an ingress controller too, HAProxy Ingress, with routes to load")
 		f.BoolVar(&o.kubeVirt, "kubevirt", false, "build and start KubeVirt's virt-api and virt-controller too")
 		f.BoolVar(&o.check, "check", false, "then run pods that check the cluster")
 	}
@@ -103,6 +104,7 @@ func verb(ctx context.Context, name string, args []string, stdout, stderr io.Wri
 // options are those of up.
 type options struct {
 	simulated int  // nodes
+	ingress   bool // a controller too
 	kubeVirt  bool // its control plane too
 	check     bool
 }

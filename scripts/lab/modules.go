@@ -25,7 +25,7 @@ type module struct {
 	flags  func(version string) string                     // more for the linker; nil: none
 	patch  *patch                                          // nil: none
 	extra  func(ctx context.Context, dir, to string) error // other files to keep; nil: none
-	wanted bool                                            // built only if it is asked for
+	wanted func(options) bool                              // built only if it is asked for; nil: always
 }
 
 // modules are all of them, the fastest to build first.
@@ -39,7 +39,8 @@ func modules() []module {
 		{name: "provisioner", main: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13"},
 		{name: "kubernetes", main: "k8s.io/kubernetes", flags: versionFlags},
 		{name: "kwok", main: "sigs.k8s.io/kwok", extra: stages},
-		{name: "kubevirt", main: kubeVirtModule, flags: kubeVirtFlags, patch: newConditions(), wanted: true},
+		{name: "haproxy-ingress", main: "github.com/jcmoraisjr/haproxy-ingress", rename: map[string]string{"pkg": controllerProgram}, extra: controllerRecipe, wanted: func(o options) bool { return o.ingress }},
+		{name: "kubevirt", main: kubeVirtModule, flags: kubeVirtFlags, patch: newConditions(), wanted: func(o options) bool { return o.kubeVirt }},
 	}
 }
 
@@ -149,16 +150,14 @@ func (p places) built() bool {
 	return err == nil
 }
 
-// build builds what is missing: with kubeVirt, KubeVirt too.
-func (l *lab) build(ctx context.Context, kubeVirt bool) error {
-	if l.built() && !kubeVirt {
-		return nil
-	}
+// build builds what is missing, of the modules that are always built and of those that are asked for.
+func (l *lab) build(ctx context.Context, o options) error {
+	complete := l.built()
 	if err := os.MkdirAll(l.bin, 0o755); err != nil { //nolint:gosec // nodes run the programs
 		return err
 	}
 	for _, m := range modules() {
-		if m.wanted && !kubeVirt {
+		if m.wanted != nil && !m.wanted(o) || m.wanted == nil && complete {
 			continue
 		}
 		if err := l.buildModule(ctx, m); err != nil {

@@ -26,7 +26,7 @@ const (
 	stopWithin   = 30 * time.Second
 )
 
-// up starts what is not running: the whole cluster, or simulated nodes and checks on a running
+// up starts what is not running: the whole cluster, or simulated nodes, an ingress controller and checks on a running
 // one.
 func (l *lab) up(ctx context.Context, o options) error {
 	if os.Geteuid() != 0 {
@@ -53,7 +53,7 @@ func (l *lab) cluster(ctx context.Context, o options) error {
 		return err
 	}
 	defer unlock()
-	if err := l.build(ctx, o.kubeVirt); err != nil {
+	if err := l.build(ctx, o); err != nil {
 		return err
 	}
 	l.begun = time.Now()
@@ -70,8 +70,16 @@ func (l *lab) cluster(ctx context.Context, o options) error {
 			return fmt.Errorf("%w; the logs are in %s; down removes what has started", err, filepath.Join(l.run, "log"))
 		}
 	}
-	if err := l.simulate(ctx, o.simulated); err != nil || !o.kubeVirt {
+	if err := l.simulate(ctx, o.simulated); err != nil {
 		return err
+	}
+	if o.ingress {
+		if err := l.ingress(ctx); err != nil {
+			return fmt.Errorf("cannot add the ingress controller: %w", err)
+		}
+	}
+	if !o.kubeVirt {
+		return nil
 	}
 	return l.kubeVirt(ctx)
 }

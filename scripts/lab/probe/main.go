@@ -3,12 +3,19 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,7 +27,7 @@ func main() {
 	}
 }
 
-// run is one of: pause; serve (HTTP on port 8080); burn DURATION; get URL; write FILE TEXT;
+// run is one of: pause; serve (HTTP on port 8080); site (HTTP on port 8080, and with TLS on 8443); burn DURATION; get URL; write FILE TEXT;
 // read FILE; uname.
 func run(args []string) error {
 	arg := func(i int) string {
@@ -39,6 +46,8 @@ func run(args []string) error {
 			fmt.Fprintln(w, name)
 		})}
 		return s.ListenAndServe()
+	case "site":
+		return site()
 	case "burn":
 		d, err := time.ParseDuration(arg(1))
 		for begun := time.Now(); err == nil && time.Since(begun) < d; {
@@ -70,6 +79,33 @@ func run(args []string) error {
 	}
 	return fmt.Errorf("unknown command %q", arg(0))
 }
+
+// site serves one short answer with and without TLS. The certificate is its own.
+func site() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	answer := []byte(strings.Repeat("x", siteBytes))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	ended := make(chan error, 1)
+	plain := http.Server{Addr: ":8080", ReadHeaderTimeout: time.Minute, Handler: handler}
+	secure := http.Server{
+		Addr: ":8443", ReadHeaderTimeout: time.Minute, Handler: handler,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12},
+	}
+	go func() { ended <- plain.ListenAndServe() }()
+	go func() { ended <- secure.ListenAndServeTLS("", "") }()
+	return <-ended
+}
+
+// siteBytes is the size of the answer, as the default of the workload ingress.
+const siteBytes = 128
 
 // pause waits to be ended, and reaps what is left to it.
 func pause() error {

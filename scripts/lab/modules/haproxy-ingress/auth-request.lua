@@ -1,0 +1,1 @@
+-- The lab has no authentication by another server.
