@@ -48,6 +48,9 @@ func (a *analysis) cpuCells(stratum int) []cpucost.Cell {
 	s := &a.study.Strata[stratum]
 	var out []cpucost.Cell
 	for j, c := range s.Cells {
+		if study.Alone(c) {
+			continue // it has no load, whose CPU time this is
+		}
 		out = append(out, cpucost.Cell{Treatment: a.study.Treatment(stratum, c).Key(), Cell: c, Baseline: j == s.Baseline, Trials: a.counting[c.Key()]})
 	}
 	return out

@@ -3,6 +3,7 @@ package analyse
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,30 @@ func TestCPUCosts(t *testing.T) {
 	}
 	if none := Analyse(st, play(st, nil, gridOutcome(nil)), nil, Describe(describe)).CPUCosts; none != nil {
 		t.Errorf("from nothing: %+v", none)
+	}
+}
+
+// TestCPUCostsBesideAVictim: a victim that is alone has no load, so the loads' costs have no ratio, and that is no fault.
+func TestCPUCostsBesideAVictim(t *testing.T) {
+	st := gridStudy(3)
+	for i := range st.Strata {
+		s := &st.Strata[i]
+		for j := range s.Cells {
+			beside := study.BesideLoad
+			if j == s.Baseline {
+				beside = study.BesideNothing
+			}
+			s.Cells[j] = append(slices.Clip(s.Cells[j]), record.Level{Factor: study.FactorBeside, Value: beside})
+		}
+	}
+	costs := Analyse(st, play(st, nil, withCPU(2, false)), nil, Describe(describe)).CPUCosts
+	if len(costs) != 12*3 {
+		t.Fatalf("%d costs", len(costs))
+	}
+	for _, c := range costs {
+		if study.Alone(c.Cell) || c.Baseline || c.Missing != "" || c.Estimate.N > 0 || c.Verdict != "" || !(c.Value > 0) {
+			t.Errorf("%s: %+v", c.Cell, c)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func unitOf(r record.Response) (name string, scale float64) {
 }
 
 // Build computes the costs of all strata, in their order. It leaves out treatments without a
-// trial that has both CPU and rate.
+// trial that has both CPU and rate. A stratum without a baseline has costs and no ratios.
 func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 	if !r.any {
 		return nil
@@ -71,10 +71,11 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 	var variances []stat.Variance // likewise
 	for i := range strata {
 		s := &strata[i]
-		base := map[int]float64{}
+		base, compared := map[int]float64{}, false
 		for j := range s.Cells {
 			if s.Cells[j].Baseline {
 				_, base = r.cost(s, &s.Cells[j])
+				compared = true
 			}
 		}
 		for j := range s.Cells {
@@ -83,7 +84,7 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 				continue
 			}
 			var sum stat.Summary
-			if !c.Baseline {
+			if compared && !c.Baseline {
 				sum = stat.Summarise(stat.Pairs(base, values))
 				c.Missing = sum.Undefined
 			}
@@ -92,7 +93,7 @@ func Build(rule stat.Rule, r *Reader, strata []Stratum) []Cost {
 	}
 	priors := stat.Moderate(variances)
 	for i := range out {
-		if c := &out[i]; !c.Baseline {
+		if c := &out[i]; !c.Baseline && (sums[i].N > 0 || c.Missing != "") {
 			c.Estimate = rule.Estimate(sums[i], priors[i])
 			c.Verdict, _ = rule.Judge(c.Estimate, record.Lower)
 			c.Estimate.Bound = rule.Bound(c.Estimate, record.Lower, c.Verdict)

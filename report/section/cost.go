@@ -40,7 +40,11 @@ func CPUCosts(r *analyse.Result) *Section {
 		}
 	}
 	s.Table(t)
-	s.Note(r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval. Included are " + words.CountedEndpoints(r) +
+	what := r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval."
+	if !slices.ContainsFunc(r.CPUCosts, func(c cpucost.Cost) bool { return c.Baseline }) {
+		what = "CPU time per unit of the load's work."
+	}
+	s.Note(what + " Included are " + words.CountedEndpoints(r) +
 		", each with everything that the sandbox runs for it on the host, but not tare's agent or the other side.")
 	for _, c := range words.CPUCosts(r) {
 		s.Item("", c)
