@@ -97,6 +97,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		a.byCell[keys[t]] = append(a.byCell[keys[t]], t)
 	}
 	a.kinds = a.traits()
+	skips = append(slices.Clip(skips), a.plan.Skipped()...)
 	for _, s := range skips {
 		a.skipped[s.Cell.Key()] = s.Reason
 	}
@@ -207,6 +208,9 @@ func (a *analysis) compare() []Comparison {
 					Treatment: a.study.Treatment(i, cell).Key(), Cell: cell, Baseline: j == s.Baseline,
 					Response: response, First: k == 0, Level: level(a.counting[key], own, response), Base: level(a.counting[baseline], base, response),
 					Ending: ending, Skipped: a.skipped[key], GaveUp: a.plan.GaveUp(cell)}
+				if c.Skipped != "" {
+					c.GaveUp = ""
+				}
 				c.Failed, c.Failures = reasons(a.byCell[key])
 				c.Steady = steadiness(a.counting[key], response.Name)
 				if c.Response.Unit == "" {

@@ -14,7 +14,8 @@
 // Failures. A failed trial is repeated at once, in its block, up to Study.Retries times. A
 // trial that the user interrupted is repeated and does not count. If a cell still fails, its
 // pair is missing in that block, and the study goes on. A cell without a value in three
-// blocks in a row is given up.
+// blocks in a row is given up. If its image cannot be had, it is left out after one trial, until a
+// later session tries again.
 //
 // The sentinel. Between blocks a workload that is always the same runs, to detect changes of
 // the machine. The blocks around a change run again (sentinel.go). Of a block that ran again,
@@ -98,6 +99,7 @@ type cellState struct {
 	// of the walk:
 	failing int    // blocks in a row without a value
 	gaveUp  string // why
+	absent  bool   // because its image was
 	enough  int    // pass after which its comparison needed no more blocks; 0: none yet
 	yields  bool   // enough is where it gave its time to others
 	time    time.Duration
@@ -353,6 +355,17 @@ func (p *Plan) GaveUp(c record.Cell) string {
 		return p.cells[id].gaveUp
 	}
 	return ""
+}
+
+// Skipped returns the cells that were given up because their image cannot be had.
+func (p *Plan) Skipped() (out []record.Skip) {
+	p.advance()
+	for i := range p.cells {
+		if c := &p.cells[i]; c.absent {
+			out = append(out, record.Skip{Cell: c.cell, Reason: c.gaveUp})
+		}
+	}
+	return out
 }
 
 // Reason returns a sentence that says why the study is finished; "" if it is not.

@@ -407,6 +407,66 @@ func TestUnfitIsGivenUpAtOnce(t *testing.T) {
 	}
 }
 
+// TestNoImage: a cell whose image cannot be had is tried once and left out. A later session tries it again, in all blocks. A cell that
+// has been good is only left out of the block.
+func TestNoImage(t *testing.T) {
+	st := makeStudy(1, 3)
+	st.Retries, st.Stop.Fixed = 1, 5
+	tries := func(order []Next) string {
+		var out []string
+		for _, n := range order {
+			if boxFails("t1")(n) {
+				out = append(out, fmt.Sprintf("%d.%d", n.Block, n.Attempt))
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	absent := world{noise: 2, always: boxFails("t1"), kind: record.NoImage}
+	p := New(st, nil, nil)
+	order, trials := play(t, p, absent)
+	if got := tries(order); got != "1.1" || len(order) != 11 {
+		t.Errorf("%d trials, of t1 %s", len(order), got)
+	}
+	if s := p.Skipped(); len(s) != 1 || s[0].Cell.Key() != st.Strata[0].Cells[1].Key() || s[0].Reason != "it died" {
+		t.Errorf("skipped: %v", s)
+	}
+	later := New(st, nil, nil)
+	for _, x := range trials {
+		x.Session = 1
+		again := *x
+		if x.Status == record.Failed {
+			again.Failure = &record.Failure{Kind: record.Interrupted}
+		}
+		later.Done(&again)
+	}
+	order, more := play(t, later, world{noise: 2})
+	if got := tries(order); got != "1.2 2.1 3.1 4.1 5.1" || len(order) != 5 {
+		t.Errorf("a later session makes %d trials, of t1 %s", len(order), got)
+	}
+	whole := New(st, nil, nil)
+	for _, x := range more {
+		x.Session = 2
+	}
+	for _, x := range slices.Concat(trials, more) {
+		whole.Done(x)
+	}
+	if _, open := whole.Next(); open || len(whole.Skipped()) > 0 || whole.GaveUp(st.Strata[0].Cells[1]) != "" {
+		t.Errorf("both sessions together: %v, %v", open, whole.Skipped())
+	}
+	absent.always = func(n Next) bool { return n.Block%2 == 0 && boxFails("t1")(n) }
+	p = New(st, nil, nil)
+	order, _ = play(t, p, absent)
+	if got := tries(order); got != "1.1 2.1 3.1 4.1 5.1" || len(p.Skipped()) > 0 {
+		t.Errorf("after a good block: %s, %v", got, p.Skipped())
+	}
+	absent.always = boxFails("t0")
+	p = New(st, nil, nil)
+	play(t, p, absent)
+	if e, _ := p.Ending(0); e.Code != EndGaveUp || e.Blocks != 1 {
+		t.Errorf("the baseline: %+v", e)
+	}
+}
+
 // TestFailureThatPasses: two blocks without a value, then a good one.
 func TestFailureThatPasses(t *testing.T) {
 	st := makeStudy(1, 2)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tare/record"
@@ -24,6 +25,8 @@ type try struct {
 	start, turn float64         // seconds that it took once, and for each turn
 	reason      string
 	unfit       bool // running it again changes nothing (record.Unfit)
+	absent      bool // its image was (record.NoImage)
+	session     int64
 }
 
 // block is the tries of a cell in one block.
@@ -42,7 +45,7 @@ const offered = 0.99
 
 // tryOf is what the plan keeps of a trial.
 func (p *Plan) tryOf(t *record.Trial, response string) try {
-	n := try{node: p.named(t.Node), attempt: t.Attempt, seq: t.Seq, ok: t.Status == record.OK, duration: t.Duration}
+	n := try{node: p.named(t.Node), attempt: t.Attempt, seq: t.Seq, session: t.Session, ok: t.Status == record.OK, duration: t.Duration}
 	n.value, n.has = t.Sample(response)
 	n.has = n.has && !t.BelowNoise(response)
 	n.offered, n.late = t.Offered() >= offered, t.Warned(record.GeneratorLate)
@@ -52,7 +55,7 @@ func (p *Plan) tryOf(t *record.Trial, response string) try {
 	}
 	if t.Failure != nil {
 		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
-		n.reason, n.unfit = t.Failure.Reason, t.Failure.Kind == record.Unfit
+		n.reason, n.unfit, n.absent = t.Failure.Reason, t.Failure.Kind == record.Unfit, t.Failure.Kind == record.NoImage
 	}
 	return n
 }
@@ -83,6 +86,12 @@ func (b *block) next() int {
 	return b.tries[len(b.tries)-1].attempt + 1
 }
 
+// passed reports whether a try counts as if it had not been made. So does one without its image if a later session has tried again.
+func (b *block) passed(i int) bool {
+	t := &b.tries[i]
+	return t.interrupted || t.absent && slices.ContainsFunc(b.tries[i+1:], func(o try) bool { return o.session != t.session })
+}
+
 // settled reports whether a cell needs no more tries in the round under way, of which
 // those from the seq until on are not, where its tries end, and whether the last of
 // them was good.
@@ -95,7 +104,10 @@ func (b *block) settled(retries, until int) (end int, ok, settled bool) {
 		switch t := &b.tries[i]; {
 		case t.ok:
 			return i + 1, true, true
-		case !t.interrupted:
+		case b.passed(i):
+		case t.absent:
+			return i + 1, false, true
+		default:
 			if failed++; failed > retries {
 				return i + 1, false, true
 			}

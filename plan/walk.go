@@ -47,7 +47,7 @@ func (p *Plan) rewind() {
 	p.walk = walk{watches: make(map[string]*watch), waiting: waiting{cell: nobody}}
 	for i := range p.cells {
 		c := &p.cells[i]
-		c.failing, c.gaveUp, c.enough, c.yields, c.time, c.trials = 0, "", 0, false, 0, 0
+		c.failing, c.gaveUp, c.absent, c.enough, c.yields, c.time, c.trials = 0, "", false, 0, false, 0, 0
 		for j := range c.blocks {
 			b := &c.blocks[j]
 			b.from, b.left, b.again, b.good = 0, 0, 0, 0
@@ -141,14 +141,14 @@ func (p *Plan) follow() (cell int, missing bool) {
 		if !settled {
 			return w.block[0], true
 		}
-		reason, unfit := "", false
-		for _, t := range b.tries[b.from:end] {
+		reason, unfit, absent := "", false, false
+		for i := b.from; i < end; i++ {
 			// The time of an interrupted trial does not count: an interruption must not change
 			// later decisions.
-			if !t.interrupted {
+			if t := &b.tries[i]; !b.passed(i) {
 				w.cost += t.duration
 				c.time, c.trials = c.time+t.duration, c.trials+1
-				reason, unfit = t.reason, t.unfit
+				reason, unfit, absent = t.reason, t.unfit, t.absent
 			}
 		}
 		b.from = end
@@ -162,8 +162,11 @@ func (p *Plan) follow() (cell int, missing bool) {
 			c.failing = 0
 		case !w.again:
 			c.failing++
+			never := !slices.ContainsFunc(c.blocks, func(b block) bool { return b.good > 0 })
 			switch {
-			case unfit && !slices.ContainsFunc(c.blocks, func(b block) bool { return b.good > 0 }):
+			case absent && never:
+				c.gaveUp, c.absent = reason, true
+			case unfit && never:
 				c.gaveUp = "failed as it always would: " + reason
 			case c.failing == giveUpAfter:
 				c.gaveUp = fmt.Sprintf("failed in %d blocks running; the last time: %s", giveUpAfter, reason)
@@ -290,7 +293,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 		return p.judgeTuned(s, pass)
 	}
 	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" {
-		return EndGaveUp, "the baseline " + p.cells[s.baseline].gaveUp
+		return EndGaveUp, p.baselineGaveUp(s)
 	}
 	treatments, alive := 0, 0
 	yields := false
@@ -334,6 +337,15 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 		return EndBudgetBlocks, fmt.Sprintf("the budget of %d blocks is used up", pass)
 	}
 	return EndLooks, "the study allows no more blocks (this was its last look)"
+}
+
+// baselineGaveUp says why a stratum has no baseline any more.
+func (p *Plan) baselineGaveUp(s *stratumState) string {
+	b := &p.cells[s.baseline]
+	if b.absent {
+		return "the baseline cannot run: " + b.gaveUp
+	}
+	return "the baseline " + b.gaveUp
 }
 
 // summarise returns, by cell, the summary of every comparison of the study over the blocks up

@@ -198,7 +198,7 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, unfit, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
+	Kind   string `json:"kind"`           // died, hung, garbage, unfit, no-image, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
@@ -207,6 +207,10 @@ type Failure struct {
 // Unfit is the kind of a Failure whose program printed something else than the study looks for. Running it
 // again changes nothing about that.
 const Unfit = "unfit"
+
+// NoImage is the kind of a Failure whose node cannot get the image of a sandbox until somebody changes something. Until then,
+// running it again changes nothing, so only a later session tries again.
+const NoImage = "no-image"
 
 // Kinds of Failure that say nothing about the cell.
 const (

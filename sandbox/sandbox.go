@@ -277,6 +277,9 @@ type Exit struct {
 // ErrNodeLost says that an Instance is gone because its node is.
 var ErrNodeLost = errors.New("the cluster does not reach the node any more")
 
+// ErrNoImage says that a sandbox cannot start because its image cannot be had, now or later.
+var ErrNoImage = errors.New("the image cannot be had")
+
 // Limited is an Instance that knows whether its memory, caches included, was at its limit
 // at some time: what runs in it may then crawl, and not be killed.
 type Limited interface {

@@ -221,6 +221,8 @@ func (t *trial) fail(err error) {
 	switch {
 	case errors.Is(err, sandbox.ErrNodeLost): // which is why it has no end, if it has none
 		f.Kind = record.NodeLost
+	case errors.Is(err, sandbox.ErrNoImage):
+		f.Kind = record.NoImage
 	case errors.Is(err, errTimeout):
 		f.Kind = "hung"
 		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)

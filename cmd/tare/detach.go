@@ -32,8 +32,8 @@ func writeTicket(dir string, text []byte) error {
 func removeTicket(dir string) { _ = os.Remove(filepath.Join(dir, ticketFile)) } // one that stays leads nowhere
 
 // detach leaves a study to its site.
-func (a *app) detach(s site.Returning, at site.About, db *store.Store) error {
-	done, err := db.Trials()
+func (a *app) detach(s site.Returning, at site.About, db *store.Store, returned bool) error {
+	done, err := doneBefore(db, returned)
 	if err != nil {
 		return err
 	}

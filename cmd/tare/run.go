@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -120,7 +121,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if err := db.SetSkips(context.WithoutCancel(ctx), s.Preview().Skips); err != nil {
 		return err
 	}
+	returned := false
 	if r, is := s.(site.Returning); is {
+		returned = card != nil && bytes.Equal(card, r.Ticket())
 		if err := writeTicket(dir, r.Ticket()); err != nil {
 			return err
 		}
@@ -131,14 +134,14 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 		if f.detach {
 			end = r.Leave
-			return a.detach(r, where.About(), db)
+			return a.detach(r, where.About(), db, returned)
 		}
 	}
 	if asked != nil {
 		s = &prometheus.Session{Session: s, Server: asked}
 		a.say("after each trial, tare waits %s for two scrapes of %s", asked.Settle(), f.figures.url)
 	}
-	return a.measure(ctx, st, where.About(), s, db, f)
+	return a.measure(ctx, st, where.About(), s, db, f, returned)
 }
 
 // follow makes the trials that a plan asks for beside those that are done: on several machines at once, where the site can.
@@ -151,11 +154,22 @@ func (a *app) follow(ctx context.Context, e run.Engine, p *plan.Plan, done []rec
 	return e.Run(ctx, p)
 }
 
-// measure runs the trials that are still wanted and prints the report.
-func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s site.Session, db *store.Store, f runFlags) error {
+// doneBefore returns the trials of a folder, for the plan of a session. A session that has not measured before tries again what had no image.
+func doneBefore(db *store.Store, returned bool) ([]record.Trial, error) {
+	done, err := db.Trials()
+	for i := range done {
+		if t := &done[i]; !returned && t.Failure != nil && t.Failure.Kind == record.NoImage {
+			t.Failure = &record.Failure{Kind: record.Interrupted, Reason: t.Failure.Reason}
+		}
+	}
+	return done, err
+}
+
+// measure runs the trials that are still wanted and prints the report. The session may be one that was returned to.
+func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s site.Session, db *store.Store, f runFlags, returned bool) error {
 	skips, each := s.Preview().Skips, s.Preview().Pace
 	p := plan.New(st, skips, run.Nodes(s))
-	done, err := db.Trials()
+	done, err := doneBefore(db, returned)
 	if err != nil {
 		return err
 	}
@@ -195,7 +209,7 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 		return err
 	}
 	if n := failedForGood(st, p, trials); n > 0 {
-		return coded(exitTrials, "%s failed after all retries; the report says why", words.Count(n, "cell"))
+		return coded(exitTrials, "%s failed for good; the report says why", words.Count(n, "cell"))
 	}
 	if onlyBaselines(st, skips) && !at.Modelled {
 		return coded(exitHost, "only the baseline could run, so nothing is compared; the skipped cells have the reasons")
