@@ -43,6 +43,8 @@ func TestPullAdvice(t *testing.T) {
 		"pull access denied, repository does not exist: authorization failed: no basic auth": "imagePullSecret",
 		"http: server gave HTTP response to HTTPS client":                                    "trust this registry",
 		"dial tcp: lookup r on 10.0.0.1:53: no such host":                                    "that the nodes reach it",
+		"no match for platform in manifest: not found":                                       "no variant for the node's processor",
+		"unexpected status from HEAD request: 502 Bad Gateway":                               "overloaded",
 		"anything": "check the reference",
 	} {
 		err := cannotPull("pod", "r:5000/app:1", "node1", "ErrImagePull", message)

@@ -2,10 +2,13 @@ package kube
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"tare/sandbox"
 )
 
 // MaxReason bounds a text of the API server in an error, in bytes.
@@ -30,7 +33,7 @@ func WhyNot(what string, p *corev1.Pod) error {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil {
 			switch w.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
+			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable":
 				return cannotPull(what, s.Image, p.Spec.NodeName, w.Reason, w.Message)
 			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 				return CannotRun(what, w.Reason, w.Message)
@@ -43,13 +46,29 @@ func WhyNot(what string, p *corev1.Pod) error {
 	return nil
 }
 
+// pullError says that a node cannot pull an image. If it lasts, it is a sandbox.ErrNoImage.
+type pullError struct {
+	error
+	lasting bool
+}
+
+func (p pullError) Unwrap() error { return p.error }
+
+// Is implements errors.Is.
+func (p pullError) Is(target error) bool { return p.lasting && target == sandbox.ErrNoImage }
+
 // cannotPull is CannotRun for a pod whose image its node cannot get.
 func cannotPull(what, image, node, reason, message string) error {
 	why := CannotRun(what, reason, message)
-	if image == "" {
-		return why
+	said := withoutNames(image, message)
+	if reason == "InvalidImageName" {
+		said = "invalid reference"
 	}
-	return fmt.Errorf("node %s cannot pull the image %s from the registry %s; %s: %w", node, image, registryOf(image), pullAdvice(message), why)
+	advice, lasting := pullAdvice(said)
+	if image != "" {
+		why = fmt.Errorf("node %s cannot pull the image %s from the registry %s; %s: %w", node, image, registryOf(image), advice, why)
+	}
+	return pullError{why, lasting}
 }
 
 // registryOf is where an image without a registry in its name comes from too.
@@ -61,23 +80,45 @@ func registryOf(image string) string {
 	return host
 }
 
-// pullAdvice is what to do about a container runtime's message.
-func pullAdvice(message string) string {
-	said := strings.ToLower(message)
+// named are the parts of a container runtime's message that others chose: quoted names, and addresses of requests.
+var named = regexp.MustCompile(`\\?"[^"]*"|https?://\S+`)
+
+// withoutNames is a container runtime's message without the names in it, in small letters: an image may be called denied.
+func withoutNames(image, message string) string {
+	said := named.ReplaceAllString(message, "")
+	if image != "" {
+		said = strings.ReplaceAll(said, image, "")
+	}
+	return strings.ToLower(said)
+}
+
+// busy are statuses of a registry that is there, and may answer later.
+var busy = regexp.MustCompile(`\b(429|5\d\d) [a-z]`)
+
+// pullAdvice is what to do about a container runtime's message without its names, and whether the pull fails until somebody has done it.
+// The first group with a word of the message counts. So a failed connection counts, whatever else the message says.
+func pullAdvice(said string) (advice string, lasting bool) {
+	if busy.MatchString(said) || strings.Contains(said, "toomanyrequests") {
+		return "the registry is overloaded or out of order", false
+	}
 	for _, a := range []struct {
-		words  []string
-		advice string
+		words   []string
+		lasting bool
+		advice  string
 	}{
-		{[]string{"unauthorized", "denied", "forbidden", "authorization failed"}, "if the image is private, use -n with a namespace whose default service account has an imagePullSecret"},
-		{[]string{"http response to https", "x509", "certificate"}, "have the nodes' container runtime trust this registry"},
-		{[]string{"no such host", "i/o timeout", "connection refused", "no route", "unreachable"}, "check the name of the registry, and that the nodes reach it"},
-		{[]string{"not found", "manifest unknown"}, "check its name and tag, or push it first (`tare image push`)"},
+		{[]string{"http response to https", "x509", "certificate"}, false, "have the nodes' container runtime trust this registry"},
+		{[]string{"no such host", "server misbehaving", "timeout", "timed out", "deadline exceeded", "connection refused", "connection reset", "broken pipe", "no route", "unreachable", "eof"}, false, "check the name of the registry, and that the nodes reach it"},
+		{[]string{"invalid reference", "invalid image", "couldn't parse image"}, true, "correct the reference"},
+		{[]string{"no match for platform", "no matching manifest", "no image found in"}, true, "the image has no variant for the node's processor; push one with `tare image push --add` on such a host, or choose other nodes with node-selector"},
+		{[]string{"unauthorized", "denied", "forbidden", "authorization failed", "authentication required"}, true, "check its name, and if it is private, use -n with a namespace whose default service account has an imagePullSecret"},
+		{[]string{"content digest"}, false, "the node's container runtime has lost a part of it; pull it again"},
+		{[]string{"not found", "manifest unknown", "name unknown"}, true, "check its name and tag, or push it first (`tare image push`)"},
 	} {
 		for _, w := range a.words {
 			if strings.Contains(said, w) {
-				return a.advice
+				return a.advice, a.lasting
 			}
 		}
 	}
-	return "check the reference, and that the nodes can pull it"
+	return "check the reference, and that the nodes can pull it", false
 }
