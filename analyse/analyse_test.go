@@ -224,6 +224,30 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNoImage: a cell whose image cannot be had is skipped with the reason, as if it had been found out before.
+func TestNoImage(t *testing.T) {
+	st := makeStudy()
+	const why = "node n1 cannot pull the image a:1; push it"
+	r := Analyse(st, play(st, nil, func(n plan.Next) record.Trial {
+		x := outcome(n)
+		w, _ := n.Cell.Get("workload")
+		if box, _ := n.Cell.Get("sandbox"); w == "stream" && box == "runc" {
+			x.Status, x.Failure = record.Failed, &record.Failure{Phase: "start", Kind: record.NoImage, Reason: why}
+		}
+		return x
+	}), nil, Describe(describe))
+	c := find(t, r, "stream", "runc", "throughput")
+	if c.Failed != 1 || c.Outcome() != Skipped || c.GaveUp != "" || !strings.HasSuffix(c.Why, why) {
+		t.Errorf("%+v", c)
+	}
+	if len(r.Skips) != 1 || r.Skips[0].Reason != why || r.Skips[0].Cell.Key() != c.Cell.Key() {
+		t.Errorf("%v", r.Skips)
+	}
+	if c = find(t, r, "stream", "runsc", "throughput"); !c.Estimate.HasInterval() {
+		t.Errorf("the others did not go on: %+v", c)
+	}
+}
+
 // TestLastGoodAttempt: of several good attempts in a block the last counts.
 func TestLastGoodAttempt(t *testing.T) {
 	st := makeStudy()

@@ -60,6 +60,9 @@ func (k *kind) Start(_ context.Context, s sandbox.Spec) (sandbox.Instance, error
 	if k.bad == "start "+end {
 		return nil, errors.New("no kernel")
 	}
+	if k.bad == "no image for "+end {
+		return nil, fmt.Errorf("node a cannot pull it: %w", sandbox.ErrNoImage)
+	}
 	return &instance{k: k, end: end}, nil
 }
 

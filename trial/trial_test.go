@@ -37,6 +37,8 @@ func TestOrderOfATrial(t *testing.T) {
 			kind: "start", phase: PhaseStart, text: "no kernel"},
 		{bad: "start client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},
 			kind: "start", phase: PhaseStart, text: "no kernel"},
+		{bad: "no image for client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},
+			kind: record.NoImage, phase: PhaseStart, text: "node a cannot pull"},
 		{bad: "die server", want: slices.Concat(before[:6], after), kind: "died", phase: PhaseReady, text: "the sandbox ended"},
 		{bad: "hang server", want: slices.Concat(before[:6], after), kind: "hung", phase: PhaseReady, text: "timeout"},
 		{bad: "die client", want: slices.Concat(before, ended, after), kind: "died", phase: PhaseRun, text: "the sandbox ended"},
