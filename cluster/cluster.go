@@ -129,6 +129,9 @@ func (s *Site) readClasses(ctx context.Context) error {
 		if k.Scheduling != nil {
 			c.Nodes = k.Scheduling.NodeSelector
 		}
+		if k.Overhead != nil {
+			c.Overhead = k.Overhead.PodFixed
+		}
 		s.classes = append(s.classes, c)
 	}
 	return nil
@@ -273,6 +276,16 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 		return nil, &site.UnableError{Err: err}
 	}
+	bound, err := s.fits(ctx, r, s.Workloads, &on)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, site.ErrInterrupted
+		}
+		return nil, &site.UnableError{Err: err}
+	}
+	for _, n := range bound.notes {
+		s.Say("%s", n)
+	}
 	c := &connection{site: s, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
 	c.made.name(newID(), s.Namespace)
 	defer func() {
@@ -294,7 +307,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, AtOnce: s.AtOnce, QPS: s.qps}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, AtOnce: s.AtOnce, AtMost: bound.atMost, Skips: bound.skips, QPS: s.qps}
 	if b.API, err = needsAPI(r, s.Workloads); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,8 @@ type Brief struct {
 	Agents        string              // name of the Secret with their identity
 	Observers     string              // the token of the nodes' observers; "": there are none
 	AtOnce        int                 // trials on different nodes; 0: one on each machine
+	AtMost        int                 // of those that a quota of the namespace has room for; 0: all
+	Skips         []record.Skip       // cells whose pods a quota refuses
 	QPS           float32             // the most requests per second to the API server; 0: the default
 }
 
@@ -324,8 +326,19 @@ func (s *insideSite) copies(st *pod.Study) *copies {
 
 // Preview implements site.Site.
 func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Preview, err error) {
-	out.Skips, err = s.session(ctx, r).Skips(ctx)
+	out.Skips, err = s.skips(ctx, s.session(ctx, r))
 	return out, err
+}
+
+// skips are the cells that the cluster cannot run, with those that the user's tare has found.
+func (s *insideSite) skips(ctx context.Context, h *insideSession) ([]record.Skip, error) {
+	found, err := h.Skips(ctx)
+	for _, k := range s.brief.Skips {
+		if !slices.ContainsFunc(found, func(f record.Skip) bool { return f.Cell.Key() == k.Cell.Key() }) {
+			found = append(found, k)
+		}
+	}
+	return found, err
 }
 
 // Open implements site.Site. If a session is already open, Open returns to it.
@@ -340,7 +353,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 	}
 	h := s.session(ctx, r)
 	var err error
-	if h.skips, err = h.Skips(ctx); err != nil {
+	if h.skips, err = s.skips(ctx, h); err != nil {
 		return nil, err
 	}
 	for i := range h.nodes {
@@ -361,6 +374,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 		s.say("%s", line)
 	}
 	s.open, s.source = ahead.New(h, r.Study, keptDir, s.brief.AtOnce), source
+	s.open.AtMost = s.brief.AtMost
 	return openSession{s.open, s}, nil
 }
 

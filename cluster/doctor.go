@@ -25,6 +25,7 @@ const (
 	AreaNode       = "node"
 	AreaClass      = "class"
 	AreaStorage    = "storage class"
+	AreaQuota      = "quota"
 	AreaVMs        = "KubeVirt"
 	AreaPods       = "pods"
 	AreaImage      = "image"
@@ -54,6 +55,7 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	out = append(out, s.findNodes(ctx)...)
 	classes := s.findClasses(ctx)
 	out = append(out, s.findStorage(ctx)...)
+	out = append(out, s.findBounds(ctx)...)
 	out = append(out, s.findVMs(ctx)...)
 	busy := error(nil)
 	if s.Image != "" {

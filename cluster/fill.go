@@ -132,7 +132,11 @@ func (f *fillers) add(ctx context.Context, n *filled, node string, want int) err
 		n.made++
 		// Names of nodes may be longer than a pod's may be.
 		p := f.study.Filler(fmt.Sprintf("%s-fill-%d-%d", f.study.ID, f.index(node), n.made), node)
-		if err := f.api.Create(ctx, p); err != nil {
+		err := f.api.Create(ctx, p)
+		if err != nil && len(pod.Limit(p, err)) > 0 {
+			err = f.api.Create(ctx, p)
+		}
+		if err != nil {
 			return fmt.Errorf("cannot create the pod: %w", err)
 		}
 		n.pods = append(n.pods, p)

@@ -134,10 +134,10 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 	return out, skips, nil
 }
 
-// pods are those of a study's sandboxes, of equal ones the first.
-func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []Manifest, skips []record.Skip, err error) {
+// planned are the sandboxes of a study's cells and their kinds, all of which have manifests. Cells that the cluster cannot have are skipped.
+func (s *Site) planned(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []trial.Planned, kinds map[string]sandbox.Kind, skips []record.Skip, err error) {
 	classes := pod.RuntimeClasses(s.classes, nil, nil, st)
-	kinds := map[string]sandbox.Kind{}
+	kinds = map[string]sandbox.Kind{}
 	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
 		kinds[k.Name()] = k
 	}
@@ -146,7 +146,7 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	}
 	images, err := references(r, loads, s.Apps)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	st.Images = ofPods(images)
 	simulated := -1
@@ -155,13 +155,11 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 	}
 	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Nodes: on.names()}
-	planned, skips, err := m.Sandboxes(st.Machines[0].Name)
+	all, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	at, cells := map[string]int{}, map[string]int{}
-	var keys []string
-	for _, p := range planned {
+	for _, p := range all {
 		k, is := kinds[p.Kind].(sandbox.Manifester)
 		if !is {
 			continue // Sandboxes has skipped it
@@ -172,6 +170,21 @@ func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.
 				continue
 			}
 		}
+		out = append(out, p)
+	}
+	return out, kinds, skips, nil
+}
+
+// pods are those of a study's sandboxes, of equal ones the first.
+func (s *Site) pods(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []Manifest, skips []record.Skip, err error) {
+	planned, kinds, skips, err := s.planned(r, loads, st)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, cells := map[string]int{}, map[string]int{}
+	var keys []string
+	for _, p := range planned {
+		k, _ := kinds[p.Kind].(sandbox.Manifester) // planned has no others
 		claims := st.Claims(&p.Want)
 		made, err := objectsOf(k, p.Want)
 		if err != nil {

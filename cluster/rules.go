@@ -114,6 +114,9 @@ func UserRules(t Tier) []Rule {
 		removes = append(removes, "deletecollection")
 		finds = append(slices.Clone(removes), "list") // `tare clean` finds studies by them
 	}
+	if !t.Own {
+		out = append(out, optional(rule("find out before a study starts whether its pods fit in the namespace", "", []string{"limitranges", "resourcequotas"}, "list")))
+	}
 	out = append(out,
 		optional(whole(rule("keep off the nodes on which studies in other namespaces measure", "", elsewhere, "list"))),
 		rule("give the coordinator and the agents their certificates", "", []string{"secrets"}, removes...),

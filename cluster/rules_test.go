@@ -45,10 +45,11 @@ func (a asked) String() string {
 // fakeAPI is an API server that does what it is asked, as far as tare needs it: a pod that was
 // created is ready at once, or fails. It notes what it was asked.
 type fakeAPI struct {
-	fails  bool   // pods fail
-	denies string // a resource that the user has no rights on
-	quota  string // what a quota demands of pods that state nothing
-	vms    string // what KubeVirt's webhook answers; "": there is no KubeVirt
+	fails  bool      // pods fail
+	denies string    // a resource that the user has no rights on
+	quota  string    // what a quota demands of pods that state nothing
+	bounds [2]string // the items of the lists of ResourceQuotas and of LimitRanges, in JSON
+	vms    string    // what KubeVirt's webhook answers; "": there is no KubeVirt
 
 	mu    sync.Mutex
 	asked map[asked]bool
@@ -123,7 +124,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
-	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList", "persistentvolumeclaims": "PersistentVolumeClaimList"}
+	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList", "resourcequotas": "ResourceQuotaList", "limitranges": "LimitRangeList", "persistentvolumeclaims": "PersistentVolumeClaimList"}
 	version := "v1"
 	if a.group != "" {
 		version = a.group + "/v1"
@@ -173,7 +174,8 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 	case a.resource == "runtimeclasses":
 		_, _ = io.WriteString(w, `{"kind":"RuntimeClassList","apiVersion":"node.k8s.io/v1","items":[{"metadata":{"name":"gvisor"},"handler":"runsc"}]}`)
 	case a.verb == "list":
-		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":[]}`, kinds[a.resource], version)
+		items := map[string]string{"resourcequotas": s.bounds[0], "limitranges": s.bounds[1]}[a.resource]
+		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":[%s]}`, kinds[a.resource], version, items)
 	case a.resource == "pods" && a.verb == "get" && s.pods[r.URL.Path] != nil:
 		_ = json.NewEncoder(w).Encode(s.pods[r.URL.Path])
 	case a.verb == "get":

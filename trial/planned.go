@@ -6,6 +6,7 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
+	"tare/workload"
 )
 
 // Planned is a sandbox that a cell asks for.
@@ -13,6 +14,8 @@ type Planned struct {
 	Cell record.Cell
 	Kind string
 	Want sandbox.Want
+	Many int // of its role at once
+	Fill int // percent of its node that idle sandboxes take meanwhile
 }
 
 // Sandboxes are those of each cell and role on a node, the sentinel's cell last; roles that start several
@@ -34,7 +37,7 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 		var here []Planned
 		for _, role := range t.all() {
 			kind, want := t.wantOf(role)
-			here = append(here, Planned{Cell: cell, Kind: kind, Want: want})
+			here = append(here, Planned{Cell: cell, Kind: kind, Want: want, Many: atOnceOf(&role), Fill: role.Fill})
 			if why == "" {
 				why = c.roleNot(&role, t.of(role.Name).res.Sandbox)
 			}
@@ -49,4 +52,15 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 		out = append(out, here...)
 	}
 	return out, skips, nil
+}
+
+// atOnceOf is how many sandboxes a role has at the same time.
+func atOnceOf(r *workload.Role) int {
+	switch r.Mode {
+	case workload.Launch:
+		return max(1, r.Burst)
+	case workload.Idle:
+		return max(1, r.Count)
+	}
+	return 1
 }

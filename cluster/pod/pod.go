@@ -37,7 +37,8 @@ type Class struct {
 	Class   string `json:"class"`   // RuntimeClass; "" for the cluster's default
 	Handler string `json:"handler"` // what the node's container runtime calls it
 	// Nodes are the labels of the nodes that have it.
-	Nodes map[string]string `json:"nodes,omitempty"`
+	Nodes    map[string]string   `json:"nodes,omitempty"`
+	Overhead corev1.ResourceList `json:"overhead,omitempty"` // that a pod takes beside its containers
 }
 
 // RuntimeClass is a kind of sandbox: pods with one Kubernetes RuntimeClass, or pods that a study defines.

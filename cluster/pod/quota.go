@@ -38,17 +38,35 @@ func Limit(p *corev1.Pod, refusal error) (out []string) {
 		}
 		out = append(out, name)
 	}
+	State(p, out)
+	return out
+}
+
+// State has each container of a pod that nothing is measured in state what a quota demands, unless it states that already.
+func State(p *corev1.Pod, demands []string) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			r := &containers[i].Resources
-			r.Limits, r.Requests = corev1.ResourceList{}, corev1.ResourceList{}
-			for _, d := range out {
+			if r.Limits == nil {
+				r.Limits = corev1.ResourceList{}
+			}
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			for _, d := range demands {
 				of := quantity(d)
-				r.Limits[of], r.Requests[of], _ = stated(of)
+				limit, request, known := stated(of)
+				if asked, has := r.Requests[of]; !has && known {
+					r.Requests[of] = request
+				} else if asked.Cmp(limit) > 0 {
+					limit = asked
+				}
+				if _, has := r.Limits[of]; !has && known {
+					r.Limits[of] = limit
+				}
 			}
 		}
 	}
-	return out
 }
 
 // quantity is the resource that a quota means by limits.cpu, requests.cpu or cpu.

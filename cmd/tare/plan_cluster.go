@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tare/cluster"
@@ -36,7 +37,7 @@ func (f planFlags) checkCluster() error {
 
 // planOnCluster plans a study for a cluster, which is asked only if its answer is wanted.
 func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error {
-	s := &cluster.Site{Image: f.cluster.image, Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace}
+	s := &cluster.Site{Image: f.cluster.image, Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace, AtOnce: f.cluster.atOnce, Say: a.say}
 	offers := offeredWithout
 	switch {
 	case f.dryRun != "":
@@ -84,7 +85,7 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 	}
 	a.sayWithout(skips)
 	if f.dryRun != "" {
-		return a.judged(ctx, s, all, f)
+		return errors.Join(a.judged(ctx, s, all, f), s.Fits(ctx, r, workloads()))
 	}
 	return a.printManifests(all, nil)
 }

@@ -29,6 +29,9 @@ import (
 // Session is a session that outlives its user's connection. One user at a time calls Trials.
 type Session struct {
 	site.Session
+	// AtMost bounds how many trials, or blocks that take turns, run at once, on whatever machines. 0: nothing does.
+	AtMost int
+
 	study *study.Study
 	dir   string
 	most  int // trials at once
@@ -56,6 +59,9 @@ func (s *Session) Preview() site.Preview {
 	p.AtOnce = len(s.machines())
 	if s.most > 0 {
 		p.AtOnce = min(s.most, p.AtOnce)
+	}
+	if s.AtMost > 0 {
+		p.AtOnce = min(s.AtMost, p.AtOnce)
 	}
 	return p
 }

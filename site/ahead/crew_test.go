@@ -401,3 +401,14 @@ func TestCrewBadLuck(t *testing.T) {
 		})
 	})
 }
+
+// TestAtMost: fewer trials run at once than there are machines, and never two on nodes that share one.
+func TestAtMost(t *testing.T) {
+	for _, c := range []struct{ most, atMost, want int }{{0, 0, 3}, {0, 2, 2}, {0, 9, 3}, {4, 2, 2}, {4, 0, 4}} {
+		s := New(newFleet(t, "a", "a", "b", "c"), nil, t.TempDir(), c.most)
+		s.AtMost = c.atMost
+		if got := s.Preview().AtOnce; got != c.want {
+			t.Errorf("--at-once %d, room for %d: %d at once, want %d", c.most, c.atMost, got, c.want)
+		}
+	}
+}
