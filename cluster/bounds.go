@@ -249,7 +249,9 @@ func (b *bounds) refuses(p *corev1.Pod) string {
 			switch item.Type {
 			case corev1.LimitTypeContainer:
 				for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-					why = outside(item, c.Resources)
+					if why = outside(item, c.Resources); why != "" {
+						break
+					}
 				}
 			case corev1.LimitTypePod:
 				sum := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}

@@ -50,6 +50,11 @@ func (s *Site) fits(ctx context.Context, r site.Request, loads map[string]worklo
 		return out, err
 	}
 	always := s.always(&b, on.nodes, on.tolerations)
+	for _, p := range always.pods {
+		if why := b.refuses(p.one); why != "" {
+			return out, fmt.Errorf("%s; it is a pod of tare's own, so use another namespace (-n)", why)
+		}
+	}
 	asks, err := s.asks(r, loads, on, &b)
 	if err != nil {
 		return out, err

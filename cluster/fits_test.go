@@ -79,7 +79,8 @@ func TestFits(t *testing.T) {
 		"a limit range meets them":    {study: noop + both, quota: quotaOf("", [3]string{"limits.cpu", "0", "9"}), limits: rangeOf(`{"type":"Container","default":{"cpu":"500m"},"defaultRequest":{"cpu":"100m"}}`), note: "a LimitRange of namespace bench gives pods that state no limit 500m cpu, those of process too: it counts in 2 cells of the study"},
 		"limits of the study":         {study: noop + sized, limits: rangeOf(`{"type":"Container","default":{"cpu":"500m"},"defaultRequest":{"cpu":"100m"}}`)},
 		"too much":                    {study: noop + sized, limits: rangeOf(`{"type":"Container","max":{"memory":"512Mi"},"default":{"memory":"512Mi"}}`), err: "LimitRange l of namespace bench allows at most 512Mi memory to a container, and its pod has 1Gi (workload=noop,sandbox=process,cpu-limit=1,memory-limit=1GiB)"},
-		"too little":                  {study: noop + sized, limits: rangeOf(`{"type":"Pod","min":{"cpu":"2"}}`), err: "demands at least 2 cpu of a pod, and its pod has 1 "},
+		"too little":                  {study: noop + sized, limits: rangeOf(`{"type":"PersistentVolumeClaim"},{"type":"Container","default":{"cpu":"3"},"defaultRequest":{"cpu":"3"}},{"type":"Pod","min":{"cpu":"2"}}`), err: "demands at least 2 cpu of a pod, and its pod has 1 "},
+		"tare's own pods":             {study: noop + sized, limits: rangeOf(`{"type":"Pod","max":{"cpu":"2"}}`), err: "allows at most 2 cpu to a pod, and its pod has none; it is a pod of tare's own"},
 		"a claim":                     {study: file + "factors: {sandbox: [process, gvisor], storage-class: [fast]}\n", limits: rangeOf(`{"type":"PersistentVolumeClaim","max":{"storage":"1Gi"}}`), err: "allows claims of at most 1Gi, and a claim has 10Gi"},
 		"one after another":           {study: noop + both, quota: pods("0", "2"), note: "namespace bench has quota q: pods 0 of 2 used, which leaves room for 1 of 2 trials at the same time", atMost: 1},
 		"both nodes":                  {study: noop + both, quota: pods("0", "3")},
@@ -145,5 +146,26 @@ func TestFindBounds(t *testing.T) {
 		if l := found[1]; l.Name != "l" || !strings.HasPrefix(l.Detail, "LimitRange: gives a container that states no limits 1Gi memory: set") || !strings.HasSuffix(l.Detail, "allows at most 2Gi memory to a container") {
 			t.Errorf("%+v", l)
 		}
+	}
+}
+
+// TestAnyContainer: each container of a pod counts, and a container to copy programs counts where it asks for more than the others.
+func TestAnyContainer(t *testing.T) {
+	with := func(cpu string) corev1.Container {
+		l := corev1.ResourceList{"cpu": resource.MustParse(cpu)}
+		return corev1.Container{Resources: corev1.ResourceRequirements{Limits: l, Requests: l}}
+	}
+	p := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{with("3")}, Containers: []corev1.Container{with("1"), with("1")}}}
+	b := bounds{namespace: "bench", ranges: []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse("2")}}}}}}}
+	if why := b.refuses(p); !strings.Contains(why, "its pod has 3") {
+		t.Errorf("%q", why)
+	}
+	for name, want := range map[corev1.ResourceName]string{"limits.cpu": "3", "cpu": "3", "requests.memory": "0", "pods": "1"} {
+		if got := ofPod(p, name); got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: %s, want %s", name, got.String(), want)
+		}
+	}
+	if got := demandsOf(&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"limits.memory": {}, "cpu": {}, "pods": {}}}}, p); strings.Join(got, " ") != "limits.memory" {
+		t.Errorf("%v", got)
 	}
 }

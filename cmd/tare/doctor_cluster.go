@@ -38,10 +38,10 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 	switch {
 	case err != nil:
 		return err
-	case !enoughCluster(found):
-		return coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaQuota && f.Problem != "" }):
 		return coded(exitHost, "no study fits in the namespace; the lines with -- say why")
+	case !enoughCluster(found):
+		return coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaPods && f.Problem != "" }):
 		return coded(exitHost, "doctor could not test pods; the lines with -- say why")
 	}
