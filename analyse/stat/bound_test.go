@@ -63,6 +63,14 @@ func TestPerhaps(t *testing.T) {
 			t.Errorf("%g to %g of %d blocks is shown as %s, want %s", c.lo, c.hi, c.n, got, c.want)
 		}
 	}
+	for n := 1; n < MinN; n++ { // without an interval nothing says that there is much noise
+		if got := (Estimate{Ratio: 1.4, N: n}).Shown(Undecided, record.Lower); got != TooFew {
+			t.Errorf("%d blocks are shown as %s", n, got)
+		}
+	}
+	if got := (Estimate{N: 1, Undefined: "both are zero"}).Shown(Undecided, record.Lower); got != Undecided {
+		t.Errorf("what has no ratio is shown as %s", got)
+	}
 	for _, v := range AllPerhaps() {
 		if of, is := v.Perhaps(); !is || !of.Decided() {
 			t.Errorf("%s is perhaps %q", v, of)

@@ -25,17 +25,21 @@ const (
 
 	// Bounded is how reports show an undecided estimate that has a Bound. No analysis has it.
 	Bounded Verdict = "bounded"
+	// TooFew is how reports show one of fewer than MinN blocks, which says nothing of noise. No analysis has it.
+	TooFew Verdict = "too few blocks"
 )
 
 // perhaps begins the verdicts that reports show of an undecided estimate whose interval lies on one
 // side of 1: it rests on too few blocks with too much scatter. No analysis has them.
 const perhaps = "perhaps "
 
-// Shown returns how reports show a verdict on e: as itself, as Bounded, or as perhaps a difference.
+// Shown returns how reports show a verdict on e: as itself, as TooFew, as Bounded, or as perhaps a difference.
 func (e Estimate) Shown(v Verdict, better record.Better) Verdict {
 	switch {
 	case v != Undecided:
 		return v
+	case !e.HasInterval() && e.Ratio > 0 && e.Undefined == "":
+		return TooFew
 	case e.Bound > 0:
 		return Bounded
 	case e.Lo > 1, e.HasInterval() && e.Hi < 1:

@@ -33,6 +33,8 @@ func SignOf(v stat.Verdict) Sign {
 		return Sign{"=", "free", words.Equal}
 	case stat.Bounded:
 		return Sign{"≤", "no cost above this", words.Bounded}
+	case stat.TooFew:
+		return Sign{"(?)", "too few blocks to say", words.Undecided}
 	}
 	if of, is := v.Perhaps(); is {
 		g := SignOf(of)
@@ -44,7 +46,7 @@ func SignOf(v stat.Verdict) Sign {
 // Verdicts are all of them, in the order in which legends have them.
 func Verdicts() []stat.Verdict {
 	sure := []stat.Verdict{stat.Faster, stat.Slower, stat.Higher, stat.Lower, stat.Equivalent, stat.Bounded}
-	return append(append(sure, stat.AllPerhaps()...), stat.Undecided)
+	return append(append(sure, stat.AllPerhaps()...), stat.TooFew, stat.Undecided)
 }
 
 // Results is the table of all comparisons: a row for each stratum and response, a column

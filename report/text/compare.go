@@ -145,7 +145,7 @@ func sideCost(m *compare.Measured, response record.Response) string {
 // changeMark is the sign of a change's verdict, in brackets where it rests on too few blocks, or
 // is not sure enough among so many rows.
 func changeMark(c *compare.Change, better record.Better) string {
-	s := section.SignOf(stat.Estimate{Lo: c.Lo, Hi: c.Hi}.Shown(c.Verdict, better)).Mark
+	s := section.SignOf(stat.Estimate{Ratio: c.Ratio, Lo: c.Lo, Hi: c.Hi}.Shown(c.Verdict, better)).Mark
 	if !c.Changed && c.Verdict.Decided() && c.Verdict != stat.Equivalent {
 		return "(" + s + ")"
 	}
@@ -157,7 +157,7 @@ func changeCell(c *compare.Change, better record.Better, seen map[string]bool) s
 	seen[mark] = true
 	cost, lo, hi := c.Cost(better)
 	out := section.Cell{First: words.Times(cost) + " " + mark, Second: words.TooFew}
-	if c.Changed || mark == sign.Mark {
+	if c.Changed || mark == sign.Mark || !c.HasInterval() {
 		out.Tone = sign.Tone
 	}
 	if c.HasInterval() {
@@ -205,7 +205,7 @@ func changeLegend(res *compare.Result, seen map[string]bool) *section.Section {
 		if seen[g.Mark] {
 			signs = append(signs, g)
 		}
-		if mark := "(" + g.Mark + ")"; seen[mark] {
+		if mark := "(" + g.Mark + ")"; v.Decided() && seen[mark] {
 			signs = append(signs, section.Sign{Mark: mark, Text: g.Text + ", but perhaps by chance"})
 		}
 	}

@@ -100,8 +100,8 @@ func (g *Group) Cost() (first, second string, v stat.Verdict) {
 	one := list[0]
 	switch v = shown(one); k {
 	case few:
-		if slices.ContainsFunc(list, func(c *analyse.Comparison) bool { return shown(c) != v }) {
-			return noise(list), "", stat.Undecided // some perhaps cost more, others less
+		if v == stat.TooFew || slices.ContainsFunc(list, func(c *analyse.Comparison) bool { return shown(c) != v }) {
+			return noise(list), "", stat.TooFew // some perhaps cost more, others less
 		}
 		fallthrough
 	case worse, better, differs:

@@ -129,7 +129,7 @@ func TestPerhapsInATable(t *testing.T) {
 		shown stat.Verdict
 	}{
 		{[]*analyse.Comparison{&more}, "1.30 ×", "±15 %", "perhaps slower"},
-		{[]*analyse.Comparison{&more, &less}, "0.45–1.56", "", stat.Undecided},
+		{[]*analyse.Comparison{&more, &less}, "0.45–1.56", "", stat.TooFew},
 	} {
 		first, then, shown := Groups(c.of)[0].Cost()
 		if first != c.first || then != c.then || shown != c.shown {

@@ -115,7 +115,7 @@ const (
 	worse kind = iota
 	better
 	differs // without a better side
-	few     // perhaps one of these: too few blocks with too much scatter
+	few     // too few blocks: for an interval, or for so much scatter
 	undecided
 	bounded
 	equal
@@ -151,10 +151,11 @@ func kindOf(c *analyse.Comparison) kind {
 		return equal
 	}
 	v := shown(c)
-	if _, is := v.Perhaps(); is {
+	_, perhaps := v.Perhaps()
+	switch {
+	case perhaps, v == stat.TooFew:
 		return few
-	}
-	if v == stat.Bounded {
+	case v == stat.Bounded:
 		return bounded
 	}
 	return undecided

@@ -65,12 +65,12 @@ func TestHonest(t *testing.T) {
 		return c
 	}
 	for want, c := range map[string]analyse.Comparison{
-		"skipped: no KVM":       change(func(c *analyse.Comparison) { c.Skipped = "no KVM"; c.Level.N = 0 }),
-		"failed: a":             change(func(c *analyse.Comparison) { c.Failed = 3; c.Level.N = 0 }),
-		"below noise: a":        change(func(c *analyse.Comparison) { c.Level.BelowNoise = 2 }),
-		"without a ratio: a":    change(func(c *analyse.Comparison) { c.Estimate.Undefined = "zero" }),
-		"not measured: a":       change(func(c *analyse.Comparison) { c.Level.N = 0 }),
-		"too noisy to say in a": change(func(c *analyse.Comparison) { c.Estimate = stat.Estimate{Ratio: 1.4, N: 2} }),
+		"skipped: no KVM":                change(func(c *analyse.Comparison) { c.Skipped = "no KVM"; c.Level.N = 0 }),
+		"failed: a":                      change(func(c *analyse.Comparison) { c.Failed = 3; c.Level.N = 0 }),
+		"below noise: a":                 change(func(c *analyse.Comparison) { c.Level.BelowNoise = 2 }),
+		"without a ratio: a":             change(func(c *analyse.Comparison) { c.Estimate.Undefined = "zero" }),
+		"not measured: a":                change(func(c *analyse.Comparison) { c.Level.N = 0 }),
+		"too few blocks to be sure in a": change(func(c *analyse.Comparison) { c.Estimate = stat.Estimate{Ratio: 1.4, N: 2} }),
 	} {
 		r := result(c)
 		for _, s := range []Sentence{about(t, r), Headline(r)} {

@@ -71,15 +71,19 @@
     return Tare.openKind(e, c.response.better);
   };
 
-  // openKind is the kind of an undecided estimate (stat.Estimate.Shown). One whose interval lies on one
-  // side of 1 rests on too few blocks.
+  // openKind is the kind of an undecided estimate (stat.Estimate.Shown). One without an interval, or whose
+  // interval lies on one side of 1, rests on too few blocks.
   Tare.openKind = (e, better) => {
     if (e.no_cost_above > 0) return "bounded";
-    if (!(e.lo > 1) && !(e.lo > 0 && e.hi < 1)) return "undecided";
+    if (!(e.lo > 0)) return "few";
+    if (!(e.lo > 1) && !(e.hi < 1)) return "undecided";
     const up = e.lo > 1;
     if (better !== "lower" && better !== "higher") return up ? "perhaps-higher" : "perhaps-lower";
     return up === (better === "higher") ? "perhaps-better" : "perhaps-worse";
   };
+
+  // tooFew reports whether a kind is of too few blocks.
+  Tare.tooFew = (kind) => kind === "few" || kind.startsWith("perhaps-");
 
   // Signs and words of each kind: the signs of the text report.
   Tare.kinds = {
@@ -93,6 +97,7 @@
     "perhaps-worse": { mark: "(▼)", word: "perhaps costs more, too few blocks" },
     "perhaps-higher": { mark: "(↑)", word: "perhaps higher, too few blocks" },
     "perhaps-lower": { mark: "(↓)", word: "perhaps lower, too few blocks" },
+    few: { mark: "(?)", word: "too few blocks to say" },
     undecided: { mark: "?", word: "too noisy to say" },
     "no-ratio": { mark: "", word: "no ratio" },
     "below-noise": { mark: "", word: "below noise" },

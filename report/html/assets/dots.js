@@ -178,7 +178,7 @@
         z: 3,
         renderItem: (params, api) => {
           const i = D.items[data[params.dataIndex].item],
-            open = i.kind === "undecided" || i.kind === "bounded" || i.kind.startsWith("perhaps-");
+            open = i.kind === "undecided" || i.kind === "bounded" || Tare.tooFew(i.kind);
           return Tare.drawInterval(api, st, open);
         },
       };

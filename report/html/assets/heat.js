@@ -240,8 +240,8 @@
         Tare.heatScale(has, cap),
         key("equivalent", `free (within ${pct})`),
         key("bounded", "no cost above this"),
-        Object.keys(Tare.kinds).filter((k) => k.startsWith("perhaps-")).map((k) => key(k, Tare.kinds[k].word)),
-        key("undecided", "too noisy to say"),
+        Object.keys(Tare.kinds).filter(Tare.tooFew).map((k) => key(k, Tare.kinds[k].word)),
+        key("undecided", Tare.kinds.undecided.word),
         key("failed", "failed"),
         key("gave-up", "given up"),
         key("skipped", "skipped: this host cannot run it"),
@@ -274,7 +274,7 @@
     const left = Math.min(150, width * 0.3),
       rowHeight = 20,
       across = Math.max(1, Math.round(width - left - 8));
-    const rank = (i) => (i.hasRatio ? (i.kind === "undecided" || i.kind.startsWith("perhaps-") ? 1 : i.kind === "equivalent" ? 2 : 3 + Math.abs(i.ln)) : 0.5);
+    const rank = (i) => (i.hasRatio ? (i.kind === "undecided" || Tare.tooFew(i.kind) ? 1 : i.kind === "equivalent" ? 2 : 3 + Math.abs(i.ln)) : 0.5);
     const pictures = columns.map(({ at }) => {
       const canvas = document.createElement("canvas");
       canvas.width = across;
@@ -289,7 +289,7 @@
           if (i && V.rows[r].shown.has(i) && (!best || rank(i) > rank(best))) best = i;
         }
         if (!best) continue;
-        g.fillStyle = Tare.heat(best, cap) || flat[best.kind.startsWith("perhaps-") ? "undecided" : best.kind] || other;
+        g.fillStyle = Tare.heat(best, cap) || flat[Tare.tooFew(best.kind) ? "undecided" : best.kind] || other;
         g.fillRect(x, 0, 1, 1);
       }
       return canvas;

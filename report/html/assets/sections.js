@@ -64,7 +64,7 @@
     better: ["▲", "costs less"],
     equal: ["=", "free"],
     bounded: ["≤", "no large cost"],
-    undecided: ["?", "too noisy to say"],
+    undecided: ["?", "too noisy, or too few blocks, to say"],
     note: ["", ""],
   };
 
