@@ -128,12 +128,10 @@ func hostWarnings(hosts []record.Host) []Block {
 
 // Answer says in words what the table says: the headline, and what costs most in each
 // treatment. How far the study is stands at the end of the report.
-func Answer(r *analyse.Result) *Section { return answer(r, words.Options{}) }
-
-func answer(r *analyse.Result, opt words.Options) *Section {
+func Answer(r *analyse.Result) *Section {
 	s := &Section{ID: "answer"}
 	said := 0
-	for _, x := range words.Answer(r, opt) {
+	for _, x := range words.Answer(r, words.Options{}) {
 		switch {
 		case x.About == "" && x.Tone == words.Note && said > 0:
 		case x.About == "":

@@ -36,7 +36,7 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	if alone(r) {
 		return []*Section{head, Results(r), Steps(r), ended(r, dir)}
 	}
-	return []*Section{head, answer(r, words.Options{First: true}), Costs(r), Steps(r), Settings(r), ended(r, dir)}
+	return []*Section{head, Answer(r), Costs(r), Steps(r), Settings(r), ended(r, dir)}
 }
 
 // alone reports whether a study has only the baseline. A study that loads a cluster may have no other sandbox.

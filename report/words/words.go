@@ -49,8 +49,7 @@ type Sentence struct {
 
 // Options of the sentences.
 type Options struct {
-	Items int  // how many workloads a clause names before it counts the rest; 0: 3
-	First bool // count only the first response of each workload, like the short table
+	Items int // how many workloads a clause names before it counts the rest; 0: 3
 }
 
 func (o Options) items() int {
@@ -66,7 +65,7 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 	if r == nil {
 		return nil
 	}
-	out := []Sentence{headline(r, opt.First)}
+	out := []Sentence{Headline(r)}
 	by := make(map[record.Level][]*analyse.Comparison) // by level of the compared factor
 	about := make(map[string]record.Level)
 	for _, t := range r.Treatments {
@@ -173,13 +172,11 @@ func cost(c *analyse.Comparison) float64 {
 	return 1
 }
 
-// Headline sums up the study in a sentence or two.
-func Headline(r *analyse.Result) Sentence { return headline(r, false) }
-
-// headline counts all comparisons. With firstOnly, it counts only those of each workload's first response.
-func headline(r *analyse.Result, firstOnly bool) Sentence {
+// Headline sums up the study in a few sentences. All reports have it, so that they count alike. Like the sentences below it,
+// it counts the comparisons by which the study stops. Those of further responses it only mentions.
+func Headline(r *analyse.Result) Sentence {
 	var n [kinds]int
-	total := 0
+	total, more := 0, 0
 	var worst *analyse.Comparison
 	first := firsts(r)
 	for i := range r.Compared {
@@ -187,14 +184,14 @@ func headline(r *analyse.Result, firstOnly bool) Sentence {
 		if c.Baseline {
 			continue
 		}
-		further := !c.First && first[c.Workload]
-		if further && firstOnly {
+		if !c.First && first[c.Workload] {
+			more++
 			continue
 		}
 		k := kindOf(c)
 		n[k]++
 		total++
-		if k == worse && !further && (worst == nil || cost(c) > cost(worst)) {
+		if k == worse && (worst == nil || cost(c) > cost(worst)) {
 			worst = c
 		}
 	}
@@ -214,9 +211,6 @@ func headline(r *analyse.Result, firstOnly bool) Sentence {
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
-	if d := r.Discoveries; d != nil && d.Hold < d.Called && !firstOnly { // the discoveries count all responses
-		text += " " + survivors(d) + "."
-	}
 	if worst != nil {
 		x, lo, hi := worst.Estimate.Cost(worst.Response.Better)
 		text += fmt.Sprintf(" The largest: %s in %s, %s", TreatmentOf(r, worst.Treatment), name(r, worst, varying(r)), Times(x))
@@ -224,6 +218,12 @@ func headline(r *analyse.Result, firstOnly bool) Sentence {
 			text += fmt.Sprintf(" (%s to %s)", Ratio(lo), Ratio(hi))
 		}
 		text += "."
+	}
+	switch d := r.Discoveries; {
+	case more > 0: // the discoveries are of these too
+		text += fmt.Sprintf(" Not counted: %d of further responses.", more)
+	case d != nil && d.Hold < d.Called:
+		text += " " + survivors(d) + "."
 	}
 	return Sentence{Tone: tone(n), Text: text}
 }

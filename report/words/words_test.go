@@ -128,6 +128,21 @@ func TestEveryComparisonIsCounted(t *testing.T) {
 	}
 }
 
+// TestFurtherResponses: the headline counts what the sentences below it count, and mentions the rest.
+func TestFurtherResponses(t *testing.T) {
+	further := of("a", memory, 9, stat.Slower)
+	further.First = false
+	r := result(of("a", latency, 2, stat.Slower), of("b", latency, 1, stat.Equivalent), further)
+	r.Discoveries = &analyse.Discoveries{Rate: 0.05, Rows: 3, Called: 2, Hold: 1} // of all responses
+	got := Headline(r).Text
+	if !strings.HasPrefix(got, "Of 2 comparisons with process: 1 cost more and 1 free") || !strings.Contains(got, " Not counted: 1 of further responses.") || strings.Contains(got, "survive") {
+		t.Error(got)
+	}
+	if strings.Contains(got, "9.00") {
+		t.Errorf("the largest is one that is not counted: %s", got)
+	}
+}
+
 func TestStopAndBudget(t *testing.T) {
 	for want, got := range map[string]string{
 		"5 blocks of each workload variant, whatever the results; intervals of 95 %.": Stop(study.Stop{Fixed: 5, Confidence: 0.95}),
@@ -194,7 +209,7 @@ func TestDiscoveries(t *testing.T) {
 	}{
 		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 22, Hold: 21},
 			"21 of the 22 differences survive correction for multiple comparisons (Benjamini-Hochberg over 44 rows, at most 5 % of them false).",
-			" 21 of the 22 differences survive correction for multiple comparisons. "},
+			" 21 of the 22 differences survive correction for multiple comparisons."},
 		{analyse.Discoveries{Rate: 0.05, Rows: 44, Called: 2, Hold: 2}, "All 2 differences survive ", ""},
 		{analyse.Discoveries{Rate: 0.05, Rows: 1, Called: 1, Hold: 1}, "The one difference survives correction for multiple comparisons (Benjamini-Hochberg over 1 row, at most 5 % of them false).", ""},
 		{analyse.Discoveries{Rate: 0.05, Rows: 9, Called: 3}, "None of the 3 differences survives ", "None of the 3"},
