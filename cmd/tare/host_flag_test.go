@@ -276,7 +276,7 @@ func TestFarWeigh(t *testing.T) {
 	h := newFarHost(t, true)
 	dir := t.TempDir()
 	arg := "it's $HOME \"and\" `touch " + dir + "/hostile` \\"
-	out, code := h.tare(t, dir, "weigh", "--wait", "--host", h.url, "--in", "runc", "--for", "1s", "-o", "out", "--save", "s.yaml", "--",
+	out, code := h.tare(t, dir, "weigh", "--wait", "--host", h.url, "--in", "runc", "--budget", "1s", "-o", "out", "--save", "s.yaml", "--",
 		"sh", "-c", `test "$1" = "$(printf "it's \044HOME \042and\042 \140touch `+dir+`/hostile\140 \134")"`, "sh", arg)
 	if code != 0 || !strings.Contains(out, "runc") || !strings.Contains(out, "results: out ") {
 		t.Errorf("exit code %d\n%s", code, out)

@@ -54,7 +54,7 @@ func (a *app) initVerb() *cobra.Command {
 	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
 	fl.StringVar(&f.cpus, "cpus", "", "processor time that the workload may use, in cores, such as 1.5 (default no limit)")
 	fl.StringVar(&f.memory, "memory", "", "memory that the sandbox may use, such as 512MiB (default no limit)")
-	fl.StringVar(&f.within, "for", "5m", "time to measure for, at most")
+	budgetOrFor(fl, &f.within, "5m")
 	fl.StringVarP(&f.output, "output", "o", "study.yaml", "write this file")
 	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
 	cmd.MarkFlagsMutuallyExclusive("command", "server", "workload")
@@ -110,7 +110,7 @@ func (a *app) initStudy(ctx context.Context, f initFlags, in io.Reader) error {
 
 // draft is the study, and what it was made of. A command that needs a shell gets one.
 func (f initFlags) draft(kinds []string, cat study.Catalogue) (text string, w *weighing, err error) {
-	within, err := duration("for", f.within)
+	within, err := duration("budget", f.within)
 	if err != nil {
 		return "", nil, err
 	}

@@ -17,7 +17,7 @@ import (
 func initOf(t *testing.T, f initFlags, in string) (text, said string, err error) {
 	t.Helper()
 	given := []string{"in"}
-	for flag, value := range map[string]string{"cpus": f.cpus, "memory": f.memory, "for": f.within} {
+	for flag, value := range map[string]string{"cpus": f.cpus, "memory": f.memory, "budget": f.within} {
 		if value != "" {
 			given = append(given, flag)
 		}

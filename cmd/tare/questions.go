@@ -89,7 +89,7 @@ func (q *questions) how() error {
 		{"in", "In which sandboxes, beside native processes?", strings.Join(f.in, ","), func(f *initFlags, text string) { f.in = strings.Split(text, ",") }},
 		{"cpus", "With how many cores at most, such as 1.5?", noLimit, func(f *initFlags, text string) { f.cpus = limit(text) }},
 		{"memory", "With how much memory at most, such as 512MiB?", noLimit, func(f *initFlags, text string) { f.memory = limit(text) }},
-		{"for", "For how long at most?", f.within, func(f *initFlags, text string) { f.within = text }},
+		{"budget", "For how long at most?", f.within, func(f *initFlags, text string) { f.within = text }},
 	} {
 		if f.given(x.flag) {
 			continue

@@ -86,7 +86,7 @@ stop: {fixed: 1}
 		t.Errorf("the report does not say why limits are missing: %v\n%s", err, full)
 	}
 
-	weighed, err := tare("weigh", "--for", "2s", "-o", "weighed", "--", "true").CombinedOutput()
+	weighed, err := tare("weigh", "--budget", "2s", "-o", "weighed", "--", "true").CombinedOutput()
 	if err != nil || !strings.Contains(string(weighed), "\nprocess ") || strings.Count(string(weighed), "without the collector cgroup") != 1 {
 		t.Errorf("%v\n%s", err, weighed)
 	}

@@ -47,7 +47,7 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 func (f *runFlags) goesOn(dir string) error {
 	switch {
 	case len(f.sets) > 0:
-		return coded(exitUsage, "--set would change the study of %s; run the study file with --fresh", dir)
+		return coded(exitUsage, "--set and --budget would change the study of %s; run the study file with --fresh", dir)
 	case f.fresh:
 		return coded(exitUsage, "--fresh needs a study file, but %s is a results folder; give the study file, or leave --fresh out to continue the study", dir)
 	case f.results != "" && filepath.Clean(f.results) != filepath.Clean(dir):

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,6 @@ type tuneFlags struct {
 	mix     string
 	aim     string // the objective
 	width   string
-	budget  time.Duration
 }
 
 func (a *app) tuneVerb() *cobra.Command {
@@ -51,7 +49,6 @@ func (a *app) tuneVerb() *cobra.Command {
 	fl.StringVar(&f.aim, "objective", "", "find the highest load that meets it, such as 'latency_p99<2ms', instead of a share of the best")
 	fl.StringVar(&f.width, "width", "10%", "with --objective and --factor LOAD=low..high: how near each other the bounds are to be (the goal width of MLRsearch)")
 	fl.StringVar(&f.mix, "mix", "", "find one level for several workloads, WORKLOAD=weight,... (default: one for each)")
-	fl.DurationVar(&f.budget, "budget", 0, "the most time to measure; 0 is the study's budget")
 	fl.StringVarP(&f.run.results, "results", "o", "", "results folder (default results/NAME-tune-FACTOR)")
 	fl.StringVar(&f.run.on, "on", "", onHelp)
 	hostFlag(cmd, &f.run.host)
@@ -59,6 +56,7 @@ func (a *app) tuneVerb() *cobra.Command {
 	f.run.cluster.addApps(fl)
 	f.run.cluster.addAtOnce(fl)
 	fl.StringArrayVar(&f.run.sets, "set", nil, "override the study: factor=level,... (repeatable)")
+	budgetFlag(fl, &f.run.sets)
 	fl.StringVar(&f.run.data, "data", "", "directory on the disk to measure")
 	fl.BoolVar(&f.run.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.run.wait, "wait", false, waitHelp)
@@ -130,9 +128,6 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	if f.aim == "" && (len(names) > 1 || len(st.Stop.Factors) > 0) {
 		f.run.sets = append(f.run.sets, "stop.factors="+strings.Join(names, ","))
-	}
-	if f.budget > 0 {
-		f.run.sets = append(f.run.sets, "budget.time="+f.budget.String())
 	}
 	if f.run.results == "" {
 		f.run.results = "results/" + st.Name + "-tune-" + plainName(strings.Join(names, "-")) + mixName(f.mix) + where.About().Suffix

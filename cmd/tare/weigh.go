@@ -61,7 +61,7 @@ func (a *app) weighVerb() *cobra.Command {
 	fl.SetInterspersed(false) // what follows the first word is the command's own
 	fl.SortFlags = false      // --help has them in this order
 	fl.StringSliceVar(&f.in, "in", nil, "sandboxes, such as runc,runsc-systrap,vm (default all that work here)")
-	fl.StringVar(&f.within, "for", "60s", "time to measure for, at most")
+	budgetOrFor(fl, &f.within, "60s")
 	fl.StringVar(&f.image, "image", "", "files of the sandbox: an image's name, its archive or a folder (default this host's files, read-only)")
 	fl.BoolVar(&f.writable, "writable", false, "with --image: the program may write to these files; what it writes is lost with the sandbox")
 	fl.BoolVar(&f.network, "network", false, "give the sandbox a network interface; it reaches nothing outside this host")
@@ -109,7 +109,7 @@ func (a *app) weighVerb() *cobra.Command {
 // weigh runs the whole verb: 1. a first look natively says how long a run takes; 2. the study is
 // made by that, and run as any other; 3. what it says is printed.
 func (a *app) weigh(ctx context.Context, args []string, f weighFlags) error {
-	within, err := duration("for", f.within)
+	within, err := duration("budget", f.within)
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	default:
 		a.lines(weigh.Text(rows, weigh.Starts(rows, x.trials), beside, a.textOptions("").Ink))
 		if runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
-			a.line("Too short to be sure. Try --for %s, or an idle machine", moreTime(st.Budget.Time, x.trials))
+			a.line("Too short to be sure. Try --budget %s, or an idle machine", moreTime(st.Budget.Time, x.trials))
 		}
 		a.line("results: %s (`tare report` shows all of them)", db.Dir())
 	}

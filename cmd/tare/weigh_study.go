@@ -264,7 +264,7 @@ func (w *weighing) paced(first looked, budget time.Duration) timing {
 	return p
 }
 
-// moreTime is a --for that says more than one of within did: four times as much, which makes intervals
+// moreTime is a --budget that says more than one of within did: four times as much, which makes intervals
 // half as wide, and enough for the blocks that are wanted at least.
 func moreTime(within time.Duration, trials []record.Trial) string {
 	spent, blocks := time.Duration(0), 1

@@ -353,7 +353,7 @@ func TestWeighTiming(t *testing.T) {
 	}
 }
 
-// TestWeighMoreTime: what is proposed can be given to --for, and is enough for a long block.
+// TestWeighMoreTime: what is proposed can be given to --budget, and is enough for a long block.
 func TestWeighMoreTime(t *testing.T) {
 	long := []record.Trial{{Block: 1, Duration: 40 * time.Second}, {Block: 1, Duration: 24 * time.Second}}
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestWeighMoreTime(t *testing.T) {
 		{20 * time.Second, nil, "80s"}, {time.Minute, nil, "4m"}, {20 * time.Second, long, "7m"}, {5 * time.Second, long[:0], "20s"},
 	} {
 		got := moreTime(c.within, c.trials)
-		if d, err := duration("for", got); got != c.want || err != nil || d < 4*c.within {
+		if d, err := duration("budget", got); got != c.want || err != nil || d < 4*c.within {
 			t.Errorf("%s after %s, want %s", got, c.within, c.want)
 		}
 	}

@@ -22,7 +22,7 @@ func (b *bench) weigh(ctx context.Context) ([]row, error) {
 	var pairs []pair
 	for i := range b.wants(6) {
 		dir := filepath.Join(b.work, "weigh"+strconv.Itoa(i))
-		if _, err := b.used(ctx, nil, "weigh", "--wait", "--in", "runc", "--for", "5s", "-o", dir, "--", "true"); err != nil {
+		if _, err := b.used(ctx, nil, "weigh", "--wait", "--in", "runc", "--budget", "5s", "-o", dir, "--", "true"); err != nil {
 			return nil, err
 		}
 		ours, err := medianWall(dir)

@@ -119,7 +119,7 @@ test "$(id -u)" = 1000 && test -d "$XDG_RUNTIME_DIR"
 tare run ordinary.yaml --results results
 tare report results >/dev/null
 tare doctor
-tare weigh --in runc --for 3s -- true
+tare weigh --in runc --budget 3s -- true
 tare clean'`); err != nil {
 		return err
 	}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"tare/param"
+)
+
+// budgetFlag adds --budget, which is short for --set budget.time=.
+func budgetFlag(fl *pflag.FlagSet, sets *[]string) {
+	fl.Func("budget", "the most time to measure, a `duration` such as 30m (default the study's); short for --set budget.time=", func(text string) error {
+		switch d, err := param.ParseDuration(text); {
+		case err != nil:
+			return err //nolint:wrapcheck // the flag's name is added
+		case d <= 0:
+			return errors.New("it must be more than 0")
+		}
+		*sets = append(*sets, "budget.time="+text)
+		return nil
+	})
+}
+
+// budgetOrFor adds --budget to a verb that makes its study. --for is what it was called before.
+func budgetOrFor(fl *pflag.FlagSet, within *string, preset string) {
+	fl.StringVar(within, "budget", preset, "the most time to measure; --for is the same")
+	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "for" {
+			name = "budget"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
