@@ -149,7 +149,7 @@ func planView(st *study.Study, cat study.Catalogue, known site.Preview) (text.Pl
 		return text.Plan{}, err
 	}
 	p := plan.New(st, known.Skips, nil)
-	view := text.Plan{Study: st, Skips: known.Skips, Progress: p.Remaining(takes), Order: p.Preview(maxPreview)}
+	view := text.Plan{Study: st, Skips: known.Skips, Progress: p.Remaining(takes), Order: p.Preview(maxPreview), Short: plan.Short(st, known.Skips, nil, takes)}
 	if known.Pace > 0 {
 		view.Rehearsal = &text.Rehearsal{Least: time.Duration(view.Progress.AtLeast) * known.Pace, Most: time.Duration(view.Progress.AtMost) * known.Pace}
 	}

@@ -7,6 +7,7 @@ import (
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
+	"tare/run"
 	"tare/site"
 	"tare/study"
 )
@@ -45,7 +46,11 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 	if st.Sentinel != nil && !p.Watches() {
 		a.say("no sentinel watches the machine: %s", withoutSentinel(st, at, skips))
 	}
-	for _, w := range append([]string{st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
+	short := ""
+	if done == 0 { // a study that has begun keeps its budget
+		short = words.Short(plan.Short(st, skips, run.Nodes(s), s.Expected), st.Budget)
+	}
+	for _, w := range append([]string{short, st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
 			a.say("%s", w)
 		}

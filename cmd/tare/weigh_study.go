@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -273,10 +271,7 @@ func moreTime(within time.Duration, trials []record.Trial) string {
 		blocks = max(blocks, trials[i].Block)
 	}
 	more := max(4*within, spent/time.Duration(blocks)*wantBlocks)
-	if more > 2*time.Minute {
-		return strconv.Itoa(int(math.Ceil(more.Minutes()))) + "m"
-	}
-	return strconv.Itoa(int(math.Ceil(more.Seconds()))) + "s"
+	return words.AtLeast(more)
 }
 
 // figureName is what may stand before the pattern of a figure.

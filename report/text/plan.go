@@ -29,6 +29,8 @@ type Plan struct {
 	// Rehearsal is of a plan on the model; then Skips are what the model does not know.
 	Rehearsal *Rehearsal `json:"rehearsal,omitempty"`
 	Need      *Need      `json:"need,omitempty"`
+
+	Short *plan.Shortage `json:"short,omitempty"` // of the budget
 }
 
 // Need is how many blocks the comparisons take.
@@ -130,7 +132,7 @@ func writeAmount(b *strings.Builder, p Plan, can int, watched bool, opt Options)
 	if x := p.Rehearsal; x != nil {
 		para("rehearsal: " + fromTo(words.Duration(x.Least), words.Duration(x.Most)) + " on this machine, about; its figures are modelled")
 	}
-	for _, w := range append([]string{st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
+	for _, w := range append([]string{words.Short(p.Short, st.Budget), st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
 			para("warning: " + w)
 		}

@@ -2,9 +2,12 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
+	"tare/plan"
 	"tare/study"
 )
 
@@ -38,4 +41,27 @@ func Budget(b study.Budget) string {
 		return ""
 	}
 	return "At most " + strings.Join(parts, " and ") + "."
+}
+
+// Short says that a study's budget allows fewer blocks than a verdict takes, and what to give; "" of nil.
+func Short(s *plan.Shortage, of study.Budget) string {
+	if s == nil {
+		return ""
+	}
+	budget, give := Duration(of.Time), "--budget "+AtLeast(s.Time+s.Time/10) // it is an estimate
+	switch {
+	case s.Time > 0 && s.Blocks > 0:
+		give += fmt.Sprintf(" --set budget.blocks=%d", s.Blocks)
+	case s.Blocks > 0:
+		budget, give = Count(of.Blocks, "block"), fmt.Sprintf("--set budget.blocks=%d", s.Blocks)
+	}
+	return fmt.Sprintf("the budget of %s allows about %s, but a verdict needs %d; for verdicts, give at least %s", budget, Count(s.Fits, "block"), s.Needs, give)
+}
+
+// AtLeast writes a duration for a flag, rounded up: 45s, 7m.
+func AtLeast(d time.Duration) string {
+	if d > 2*time.Minute {
+		return strconv.Itoa(int(math.Ceil(d.Minutes()))) + "m"
+	}
+	return strconv.Itoa(int(math.Ceil(d.Seconds()))) + "s"
 }

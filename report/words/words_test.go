@@ -156,6 +156,23 @@ func TestStopAndBudget(t *testing.T) {
 	}
 }
 
+// TestShortBudget: what is said to give is a flag, with a tenth to spare.
+func TestShortBudget(t *testing.T) {
+	for want, c := range map[string]struct {
+		s *plan.Shortage
+		b study.Budget
+	}{
+		"": {},
+		"the budget of 40 s allows about 1 block, but a verdict needs 3; for verdicts, give at least --budget 4m":                        {&plan.Shortage{Fits: 1, Needs: 3, Time: 200 * time.Second}, study.Budget{Time: 40 * time.Second}},
+		"the budget of 2 blocks allows about 2 blocks, but a verdict needs 3; for verdicts, give at least --set budget.blocks=3":         {&plan.Shortage{Fits: 2, Needs: 3, Blocks: 3}, study.Budget{Blocks: 2, Time: time.Hour}},
+		"the budget of 10 s allows about 1 block, but a verdict needs 3; for verdicts, give at least --budget 33s --set budget.blocks=3": {&plan.Shortage{Fits: 1, Needs: 3, Time: 30 * time.Second, Blocks: 3}, study.Budget{Blocks: 1, Time: 10 * time.Second}},
+	} {
+		if got := Short(c.s, c.b); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestPathIsOneWord: a shell reads what Path writes as that path alone.
 func TestPathIsOneWord(t *testing.T) {
 	for path, want := range map[string]string{"results/first-2": "results/first-2", "/tmp/a b": "'/tmp/a b'", "-x": "./-x", "- y": "'./- y'", "it's": `'it'\''s'`, "a$(b);c": "'a$(b);c'", "~a": "'~a'", "": "''"} {
