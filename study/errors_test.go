@@ -79,6 +79,7 @@ func TestErrors(t *testing.T) {
 		{name: "no levels", src: strings.Replace(head, "[none, 1, 2]", "[]", 1), want: `t.yaml:2:52: cpu-limit has no levels; write a list: [a, b]`},
 		{name: "level twice", src: strings.Replace(head, "[none, 1, 2]", "[1, 2, 1]", 1), want: `t.yaml:2:59: level "1" of cpu-limit is there twice; remove one`},
 		{name: "level spelt twice", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "message: [1KiB, 1024B]", 1), want: `t.yaml:2:57: level "1024B" of message is the same as "1KiB"; remove one`},
+		{name: "cpus of one end", src: "study: x\nfactors: {sandbox: [process, runc], cpus: [any, apart]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:37: cpus: any and apart are the same to a workload with one end, and the study has no other; write one of them, or processors such as 0-1`},
 		{name: "isolate nothing", src: "study: x\nfactors: {sandbox: [process], isolate: [server]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: the factor "isolate" applies to no cell; remove it, or change what it applies to`},
 		{name: "limit unit", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "memory-limit: [1X]", 1), want: `t.yaml:2:56: memory-limit: "1X" is not a size; write a number and a unit, such as 64KiB, 4k or 1GiB`},
 
@@ -153,6 +154,30 @@ func TestErrors(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCPUsOfOneEnd: one level that is not of processors is how a workload with one end runs anyway.
+func TestCPUsOfOneEnd(t *testing.T) {
+	for _, level := range []string{AnyCPU, ApartCPUs} {
+		for _, c := range []struct {
+			src  string
+			sets []string
+		}{
+			{"study: x\nfactors: {sandbox: [process, runc], cpus: [" + level + "]}\nworkloads: {cpu: {}}\n", nil},
+			{head, []string{"workload=cpu", "cpus=" + level}},
+		} {
+			s, err := Parse("t.yaml", []byte(c.src), testCatalogue(), c.sets)
+			if err != nil {
+				t.Errorf("%s, %q: %v", level, c.sets, err)
+				continue
+			}
+			for _, cell := range s.Strata[0].Cells {
+				if v, has := cell.Get(FactorCPUs); has {
+					t.Errorf("%s has processors: %s", cell, v)
+				}
+			}
+		}
 	}
 }
 

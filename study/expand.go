@@ -43,9 +43,14 @@ func (d *draft) suits(w *load, i int) bool {
 		return !w.info.Launches // it starts sandboxes one after another itself
 	case f.name == FactorCPUs && w.info.Endpoints < 2:
 		// One end cannot be apart: those levels are all the same to it.
-		return slices.ContainsFunc(f.base, func(l string) bool { return l != AnyCPU && l != ApartCPUs })
+		return pins(f.base)
 	}
 	return true
+}
+
+// pins reports whether any level of the factor cpus names processors.
+func pins(levels []string) bool {
+	return slices.ContainsFunc(levels, func(l string) bool { return l != AnyCPU && l != ApartCPUs })
 }
 
 // order groups factors that move together, tells those that distinguish
@@ -304,7 +309,13 @@ func (d *draft) expand(keys map[string]pair) {
 		}
 	}
 	for _, f := range d.factors[1:] {
-		if !f.used && (!d.relaxed || d.given[f.name]) {
+		switch {
+		case f.used || d.relaxed && !d.given[f.name]:
+		case f.name == FactorCPUs && !pins(f.base) && len(f.base) == 1:
+			// No workload has several ends, and one end runs so anyway.
+		case f.name == FactorCPUs && !pins(f.base):
+			d.bad(f.at, "write one of them, or processors such as 0-1", "cpus: %s are the same to a workload with one end, and the study has no other", strings.Join(f.base, " and "))
+		default:
 			d.bad(f.at, "remove it, or change what it applies to", "the factor %q applies to no cell", f.name)
 		}
 	}
