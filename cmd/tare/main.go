@@ -37,7 +37,7 @@ func program(ctx context.Context, stdout, stderr io.Writer, args []string, enter
 		return inside(ctx, stdout, stderr, args[1:])
 	}
 	a := newApp(stdout, stderr)
-	a.enter = enter
+	a.enter, a.args = enter, args
 	root := newRoot(a)
 	asPlugin(root, os.Args[0])
 	root.SetArgs(args)

@@ -22,7 +22,16 @@ func (a *app) announceRehearsal(each time.Duration, r plan.Progress) {
 
 // goOn is the command that goes on with a results folder at a site.
 func goOn(dir string, at site.About) string {
+	if at.Resume != nil {
+		return at.Resume(dir, at.Flag)
+	}
 	return strings.TrimSpace("tare run " + words.Path(dir) + " " + at.Flag)
+}
+
+// otherSite is a site as another flag selects it.
+func otherSite(at site.About, flag string) site.About {
+	at.Flag = flag
+	return at
 }
 
 // otherKind says why modelled and measured results are not mixed in a folder.
@@ -35,7 +44,7 @@ func otherKind(meta store.Meta, dir string, at site.About) error {
 		has, wants, flag = wants, has, modelled.Site{}.About().Flag
 	}
 	return coded(exitUsage, "%s holds %s results, and they are never mixed with %s ones; `%s` resumes those, --results names another folder for these",
-		dir, has, wants, goOn(dir, site.About{Flag: flag}))
+		dir, has, wants, goOn(dir, otherSite(at, flag)))
 }
 
 // otherPlace says why results of a cluster and those of a host are not mixed in a folder.
@@ -45,9 +54,9 @@ func otherPlace(meta store.Meta, dir string, at site.About) error {
 	switch on := strings.HasPrefix(at.Flag, flag); {
 	case of && !on:
 		return coded(exitUsage, "%s holds results of a Kubernetes cluster, and they are never mixed with those of a host; `%s` and the cluster's flags resume those, --results names another folder for these",
-			dir, goOn(dir, site.About{Flag: flag}))
+			dir, goOn(dir, otherSite(at, flag)))
 	case on && !of:
-		return coded(exitUsage, "%s holds results of a host, and they are never mixed with those of a cluster; `%s` resumes those, --results names another folder for these", dir, goOn(dir, site.About{}))
+		return coded(exitUsage, "%s holds results of a host, and they are never mixed with those of a cluster; `%s` resumes those, --results names another folder for these", dir, goOn(dir, otherSite(at, "")))
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 // app is what the verbs share.
 type app struct {
 	stdout, stderr *terminal.Writer                // the only way to a person; nothing else may print
+	args           []string                        // of the command line
 	private        private                         // unpacked bundles
 	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
 	logs           *logs                           // messages as JSON; nil: as text

@@ -31,6 +31,8 @@ type runFlags struct {
 	log     string
 	cluster clusterFlags
 	figures prometheusFlags
+
+	resume func(dir, flag string) string // see site.About
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -80,11 +82,13 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		return err
 	}
 	defer leave()
-	st, cat, dir, err := a.open(arg, where.About(), f)
+	at := where.About()
+	at.Resume = f.resume
+	st, cat, dir, err := a.open(arg, at, f)
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(dir, st, where.About()); err != nil {
+	if err := mayWrite(dir, st, at); err != nil {
 		return err
 	}
 	if f.on == onCluster {
@@ -93,7 +97,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if done, err := nothingLeft(dir, st); err != nil {
 		return err
 	} else if done {
-		return a.reportAgain(ctx, dir, where.About(), f.json)
+		return a.reportAgain(ctx, dir, at, f.json)
 	}
 	t := a.newTries(ctx, f.json)
 	card, err := readTicket(dir)
@@ -111,9 +115,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	}
 	if possible(st, s.Preview().Skips) == 0 {
 		a.printSkips(s.Preview().Skips)
-		return coded(exitHost, "%s", where.About().Nothing)
+		return coded(exitHost, "%s", at.Nothing)
 	}
-	db, err := openStore(dir, arg, st, where.About(), s.Nodes())
+	db, err := openStore(dir, arg, st, at, s.Nodes())
 	if err != nil {
 		return err
 	}
@@ -135,14 +139,14 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 		if f.detach {
 			end = r.Leave
-			return a.detach(r, where.About(), db, returned)
+			return a.detach(r, at, db, returned)
 		}
 	}
 	if asked != nil {
 		s = &prometheus.Session{Session: s, Server: asked}
 		a.say("after each trial, tare waits %s for two scrapes of %s", asked.Settle(), f.figures.url)
 	}
-	return a.measure(ctx, st, where.About(), s, db, f, returned)
+	return a.measure(ctx, st, at, s, db, f, returned)
 }
 
 // follow makes the trials that a plan asks for beside those that are done: on several machines at once, where the site can.

@@ -149,6 +149,10 @@ func sameStudy(meta store.Meta, dir string, st *study.Study, at site.About) erro
 		return err
 	}
 	if string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides) {
+		if at.Resume != nil { // its flags are part of the study
+			return coded(exitUsage, "%s holds results of another version of this study; `%s --fresh` starts a new folder, and so does another --results; to resume that version, give the flags that it had",
+				dir, goOn(dir, at))
+		}
 		return coded(exitUsage, "%s holds results of another version of this study; "+
 			"`%s` resumes that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
 	}

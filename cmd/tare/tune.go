@@ -15,6 +15,7 @@ import (
 	"tare/report/section"
 	"tare/report/terminal"
 	"tare/report/text"
+	"tare/report/words"
 	"tare/study"
 )
 
@@ -135,6 +136,8 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if f.run.fresh {
 		f.run.results, f.run.fresh = freeName(f.run.results), false
 	}
+	own := where.About().Flag
+	f.run.resume = func(dir, flag string) string { return tuneAgain(a.args, dir, own, flag) }
 	asJSON := f.run.json
 	f.run.json = false
 	quiet := &app{stdout: terminal.New(io.Discard), stderr: a.stderr, enter: a.enter, offers: a.offers}
@@ -162,6 +165,36 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	a.line("results: %s", f.run.results)
 	return nil
+}
+
+// tuneAgain is the command line that goes on with the results folder of another, at the site of a flag: a search goes on with
+// the flags that it has, but not with --fresh, which made the folder.
+func tuneAgain(args []string, dir, own, flag string) string {
+	fresh := slices.ContainsFunc(args, func(arg string) bool { return arg == "--fresh" || arg == "--fresh=true" })
+	drops := func(name string) bool {
+		return fresh && (name == "--results" || name == "-o") || own != flag && (name == "--on" || name == "--host")
+	}
+	out := []string{"tare"}
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(args[i], "=")
+		if fresh && strings.HasPrefix(name, "-o") && len(name) > 2 { // -oDIR
+			name, joined = "-o", true
+		}
+		switch {
+		case name == "--fresh":
+		case drops(name) && !joined:
+			i++ // its value
+		case !drops(name):
+			out = append(out, words.Shell(args[i]))
+		}
+	}
+	if fresh {
+		out = append(out, "--results", words.Path(dir))
+	}
+	if own != flag && flag != "" {
+		out = append(out, flag)
+	}
+	return strings.Join(out, " ")
 }
 
 // mixName ends the name of the results folder of a mix, whose study is another one.

@@ -13,6 +13,23 @@ import (
 	"tare/record"
 )
 
+// TestTuneAgain: what goes on with a search is the command that began it.
+func TestTuneAgain(t *testing.T) {
+	for typed, c := range map[string]struct{ own, flag, want string }{
+		"tune|s.yaml|--factor|io_threads=1,2|--budget|5m|--objective|latency_p99<2ms": {"", "", "tare tune s.yaml --factor io_threads=1,2 --budget 5m --objective 'latency_p99<2ms'"},
+		"tune|s.yaml|--fresh|--factor|n":                                              {"", "", "tare tune s.yaml --factor n --results 'r 2'"},
+		"tune|s.yaml|-or|--fresh|--factor|n":                                          {"", "", "tare tune s.yaml --factor n --results 'r 2'"},
+		"tune|s.yaml|-o|r|--factor|n":                                                 {"", "", "tare tune s.yaml -o r --factor n"},
+		"tune|s.yaml|--results=r|--fresh|--factor=n|--on|model":                       {"--on model", "--on model", "tare tune s.yaml --factor=n --on model --results 'r 2'"},
+		"tune|s.yaml|--on|model|--factor|n":                                           {"--on model", "", "tare tune s.yaml --factor n"},
+		"tune|s.yaml|--factor|n":                                                      {"", "--on model", "tare tune s.yaml --factor n --on model"},
+	} {
+		if got := tuneAgain(strings.Split(typed, "|"), "r 2", c.own, c.flag); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", typed, got, c.want)
+		}
+	}
+}
+
 // TestTune: on the model, the level that more vCPUs than clients do not improve is found in fewer
 // trials than whole blocks take, and the same command has nothing more to do.
 func TestTune(t *testing.T) {
@@ -60,6 +77,10 @@ baseline: vm
 	}
 	if _, again, _ := run(); again != out {
 		t.Errorf("again: %s, before: %s", again, out)
+	}
+	args = append(args, "--reach", "80%")
+	if code, _, errs := run(); code != exitUsage || !strings.Contains(errs, "`tare tune "+file+" --factor default_vcpus --on model --results "+filepath.Join(dir, "r")+" --json --reach 80% --fresh` starts a new folder") {
+		t.Errorf("of another version: exit %d, %s", code, errs)
 	}
 }
 
