@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,10 +14,8 @@ import (
 	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/analyse/stat"
-	"tare/bundle"
 	"tare/record"
 	"tare/report/text"
-	"tare/report/words"
 )
 
 type adviseFlags struct {
@@ -98,7 +95,7 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if f.verify {
 		return a.verify(ctx, dir, r, some, f)
 	}
-	items := a.commands(dir, r, withContainer(some, f.container))
+	items := r.completed(withContainer(some, f.container))
 	switch {
 	case f.json:
 		if items == nil {
@@ -188,43 +185,6 @@ func having(only []record.Level) func(record.Cell) bool {
 		}
 		return true
 	}
-}
-
-// commands completes the commands that measure more: with the study as it is kept in
-// the folder, what it was run with, and a folder of their own. Of a bundle the study's
-// file is not at hand, and STUDY stays.
-func (a *app) commands(dir string, r *analysed, items []advice.Item) []advice.Item {
-	if given := a.given(dir); given != dir || bundle.Is(dir) {
-		return items
-	}
-	base := filepath.Clean(dir)
-	for i := range items {
-		x := &items[i]
-		complete := func(text string) string {
-			before, line, ok := strings.Cut(text, strings.TrimSpace("tare run STUDY "+r.result.On())+" ")
-			if !ok {
-				return text
-			}
-			run := fmt.Sprintf("tare run %s --results %s ", words.Path(filepath.Join(base, "study.yaml")), words.Path(fmt.Sprintf("%s-advice-%d", base, i+1)))
-			if on := r.result.On(); on != "" {
-				run += on + " "
-			}
-			for _, s := range r.study.Overrides {
-				key, _, _ := strings.Cut(s, "=")
-				short := strings.HasPrefix(key, "budget.") && strings.Contains(line, "--set stop.") // more blocks need more time
-				if !short && !strings.Contains(line, "--set "+key+"=") {                            // otherwise the line has it already
-					run += "--set " + words.Path(s) + " "
-				}
-			}
-			return before + run + line
-		}
-		x.Text, x.Unproven = complete(x.Text), complete(x.Unproven)
-		x.Patches = slices.Clone(x.Patches)
-		for k := range x.Patches {
-			x.Patches[k].Text = complete(x.Patches[k].Text)
-		}
-	}
-	return items
 }
 
 // patches prints the patches of one kind, those that may stand together.

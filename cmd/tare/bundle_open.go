@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,7 +50,7 @@ func (a *app) takesBundles(cmd *cobra.Command) *cobra.Command {
 // unpacked unpacks a bundle to a private place. remove is never nil. The folder
 // has the name that it had, which reports show.
 func (a *app) unpacked(ctx context.Context, file string, l bundle.Limits) (dir string, remove func(), err error) {
-	tmp, err := os.MkdirTemp("", "tare-bundle-")
+	tmp, err := os.MkdirTemp("", unpackedIn)
 	if err != nil {
 		return "", func() {}, err
 	}
@@ -69,6 +70,14 @@ func (a *app) unpacked(ctx context.Context, file string, l bundle.Limits) (dir s
 	}
 	a.private.name(dir, file)
 	return dir, remove, err
+}
+
+// unpackedIn begins the names of the places that bundles are unpacked to.
+const unpackedIn = "tare-bundle-"
+
+// unpackedBundle reports whether a results folder is of a bundle.
+func unpackedBundle(dir string) bool {
+	return strings.HasPrefix(filepath.Base(filepath.Dir(dir)), unpackedIn)
 }
 
 // given is what the user named a folder by: the bundle that it was unpacked from.

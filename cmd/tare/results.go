@@ -122,6 +122,7 @@ type analysed struct {
 	result  *analyse.Result
 	builder *document.Builder   // nil when no document is wanted
 	series  document.ReadSeries // of a whole page
+	times   map[string]mean     // see took
 }
 
 // extent is what is wanted of a results folder.
@@ -167,6 +168,7 @@ func (r results) read(ctx context.Context, want extent, opts ...analyse.Option) 
 	if err := ctx.Err(); err != nil {
 		return nil, err //nolint:wrapcheck // it says that the verb was interrupted
 	}
+	out.result.Advice = out.completed(out.result.Advice)
 	if want != figures { // a document has its own columns, and the trials are many
 		out.trials = nil
 	}
