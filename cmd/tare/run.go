@@ -139,6 +139,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 		if f.detach {
 			end = r.Leave
+			if short := tooShort(st, s); short != "" {
+				a.say("%s", short)
+			}
 			return a.detach(r, at, db, returned)
 		}
 	}

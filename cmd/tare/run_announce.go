@@ -48,7 +48,7 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 	}
 	short := ""
 	if done == 0 { // a study that has begun keeps its budget
-		short = words.Short(plan.Short(st, skips, run.Nodes(s), s.Expected), st.Budget)
+		short = tooShort(st, s)
 	}
 	for _, w := range append([]string{short, st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
@@ -60,6 +60,11 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 			a.say("%s", s.Reason)
 		}
 	}
+}
+
+// tooShort says that the budget of a study is too short for verdicts; "" if it is enough.
+func tooShort(st *study.Study, s site.Session) string {
+	return words.Short(plan.Short(st, s.Preview().Skips, run.Nodes(s), s.Expected), st.Budget)
 }
 
 // shared are the nodes if several are one machine.

@@ -335,7 +335,7 @@ func (f *weighFlags) store(w *weighing, st *study.Study, at site.About, s site.S
 func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue, s site.Session, db *store.Store, f weighFlags) error {
 	skips := s.Preview().Skips
 	p := plan.New(st, skips, run.Nodes(s))
-	if short := words.Short(plan.Short(st, skips, run.Nodes(s), s.Expected), st.Budget); short != "" {
+	if short := tooShort(st, s); short != "" {
 		a.say("%s", short)
 	}
 	live := newLive(a, st, cat, skips, once(s.Expected), f.json)
