@@ -50,7 +50,7 @@ func (c *claims) provide(ctx context.Context, want *sandbox.Want) error {
 		c.mu.Lock()
 		c.trials[want.Trial] = true
 		c.mu.Unlock()
-		if err := c.api.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := c.api.CreateOnceFree(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("cannot create the claim %s: %w", claim.Name, err)
 		}
 	}

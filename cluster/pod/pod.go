@@ -140,8 +140,8 @@ func (k *RuntimeClass) Start(ctx context.Context, spec sandbox.Spec) (sandbox.In
 func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instance, err error) {
 	token, arrived, forget := k.hub.Expect(spec.Name)
 	defer forget()
-	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token), begun: time.Now()}
-	err = k.api.Create(ctx, i.pod)
+	i := &instance{kind: k, spec: spec, pod: k.manifest(&spec.Want, token)}
+	i.begun, err = k.api.CreateOnceFree(ctx, i.pod)
 	if spec.Role == "" && err != nil { // nothing is measured in it
 		if demands := Limit(i.pod, err); len(demands) > 0 {
 			k.study.Demands = demands
