@@ -29,7 +29,7 @@ func (p *Plan) Ahead(free func(nodes []string) bool) []Next {
 	for pass := w.pass; ; pass++ {
 		l.pace = map[string]*pace{}
 		for _, stratum := range order[from:] {
-			if p.strata[stratum].ending != nil || !p.fits(stratum, pass, l.spent) {
+			if s := &p.strata[stratum]; s.ending != nil || s.waits || !p.fits(stratum, pass, l.spent) {
 				continue
 			}
 			if out := l.at(pass, stratum); out != nil {
@@ -123,7 +123,7 @@ func (l *lookahead) at(pass, stratum int) []Next {
 			return l.offer([]Next{p.nextSentinel(pass, node)})
 		}
 	}
-	if pass == 1 && p.countingDue(stratum) && !p.countedAhead(stratum) {
+	if pass == p.strata[stratum].from+1 && p.countingDue(stratum) && !p.countedAhead(stratum) {
 		return l.offer([]Next{p.nextCounting(stratum, node)})
 	}
 	missing, cost := p.missing(pass, cells, stay.until)

@@ -116,7 +116,7 @@ func (p *Plan) takeCounting(stratum int) bool {
 // countingDue reports whether a stratum's counting trial is still to come.
 func (p *Plan) countingDue(stratum int) bool {
 	s := &p.strata[stratum]
-	return p.study.Strata[stratum].Counting != nil && s.ending == nil && s.closed == 0 && !s.counted &&
+	return p.study.Strata[stratum].Counting != nil && s.ending == nil && s.blocks() == 0 && !s.counted &&
 		!p.counting.skipped[stratum] && !p.begunWithout(stratum)
 }
 

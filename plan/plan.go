@@ -37,7 +37,8 @@
 // first look the widest strata come first in a pass, so the last time of a budget goes to them.
 // A treatment that the rest of the time cannot decide gives it to those that it can (yield.go). An
 // adaptive study measures only comparisons whose verdict is open (adaptive.go). Where the study
-// says `turns: auto`, each look chooses the turns of the next blocks (turns.go).
+// says `turns: auto`, each look chooses the turns of the next blocks (turns.go). A search for a level begins where that of
+// a like stratum ended (seed.go).
 package plan
 
 import (
@@ -115,8 +116,13 @@ type stratumState struct {
 	baseline int   // index into Plan.cells; -1: missing or skipped
 	response string
 
+	seed int // the stratum at whose answer its search begins; -1: none
+
 	// of the walk:
 	ending    *Ending
+	waits     bool    // for the answer of seed
+	from      int     // passes before its first block
+	near      []int   // the answer of seed, and the best there
 	asked     [][]int // of a study that looks for a level: the cells of each pass
 	found     tune.Step
 	turns     int     // of its next blocks; 0: it has none
@@ -132,7 +138,8 @@ type stratumState struct {
 type Plan struct {
 	study  *study.Study
 	rule   stat.Rule
-	last   int      // pass
+	last   int      // pass; of a search, of the blocks of a stratum
+	most   int      // pass: last, and the passes that strata wait
 	nodes  []string // that blocks can begin on, sorted; none: one node without a name
 	all    []string // nodes holds these, but for those that were lost
 	only   string   // the node of trials that name none
@@ -166,7 +173,7 @@ func New(st *study.Study, skips []record.Skip, nodes []string) *Plan {
 	for i := range st.Strata {
 		s := &st.Strata[i]
 		ps := &p.strata[i]
-		ps.baseline = -1
+		ps.baseline, ps.seed = -1, -1
 		if r := st.WorkloadOf(i).Responses; len(r) > 0 {
 			ps.response = r[0]
 		}
@@ -198,6 +205,7 @@ func New(st *study.Study, skips []record.Skip, nodes []string) *Plan {
 	}
 	p.counting = newCounting(st, skips)
 	p.mix.strata, p.mix.weights = st.Mixed()
+	p.seeds()
 	p.rewind()
 	return p
 }
@@ -257,7 +265,7 @@ func lastPass(st *study.Study) int {
 func (p *Plan) Done(t *record.Trial) {
 	late := t.Seq < p.seq // the walk may have left its node behind by what came after it
 	p.seq = max(p.seq, t.Seq)
-	inside := t.Block >= 1 && t.Block <= p.last
+	inside := t.Block >= 1 && t.Block <= p.most
 	key := t.Cell.Key()
 	if inside && p.sentinel.study != nil && key == p.sentinel.key {
 		p.noteSentinel(t)

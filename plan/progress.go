@@ -65,7 +65,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			last = min(last, max(w.pass, 3))
 			least = last
 		}
-		if n := s.closed; last > n {
+		if n := s.blocks(); last > n {
 			blocks[0], blocks[1] = blocks[0]+max(least-n, 0), blocks[1]+last-n
 		}
 		mean, known := p.meanTime(s)
@@ -74,7 +74,7 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			if c.skipped || c.gaveUp != "" || c.over(s.closed+1) || !s.asks(w.pass, id) {
 				continue
 			}
-			from := s.closed
+			from := s.blocks()
 			if i == begun && !w.again && !slices.Contains(w.block, id) {
 				from++ // done in the present block
 			}
@@ -221,6 +221,9 @@ func (p *Plan) Preview(n int) []Next {
 	watch := p.Watches()
 	sentinels, blocks := 0, make(map[string]int)
 	for _, stratum := range p.passOrder(1) {
+		if p.strata[stratum].waits {
+			continue
+		}
 		node := p.turn(1, stratum)
 		i := blocks[node]
 		blocks[node]++

@@ -289,10 +289,10 @@ func (p *Plan) beginAgain() {
 	w.queue = w.queue[1:]
 	b := &next.epoch.blocks[next.index]
 	s := &p.strata[b.Stratum]
-	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" || s.closed == 0 {
+	if s.baseline >= 0 && p.cells[s.baseline].gaveUp != "" || s.blocks() == 0 {
 		return
 	}
-	cost := s.time / time.Duration(s.closed)
+	cost := s.time / time.Duration(s.blocks())
 	if budget := p.study.Budget.Time; budget > 0 && w.spent+cost > budget {
 		return
 	}

@@ -36,8 +36,14 @@ func (p *Plan) ask() {
 		if s.ending != nil {
 			continue
 		}
-		if s.closed == 0 {
+		if s.waits {
+			p.start(s)
+		}
+		if s.blocks() == 0 {
 			s.found = p.search(i)
+		}
+		if s.waits {
+			continue
 		}
 		cells := make([]int, 0, len(s.found.Measure))
 		for _, level := range s.found.Measure {
@@ -52,6 +58,9 @@ func (p *Plan) ask() {
 
 // asks reports whether a pass measures a cell of the stratum.
 func (s *stratumState) asks(pass, id int) bool {
+	if s.waits {
+		return slices.ContainsFunc(s.found.Measure, func(level int) bool { return s.cells[level] == id })
+	}
 	return len(s.asked) == 0 || pass <= len(s.asked) && slices.Contains(s.asked[pass-1], id)
 }
 
@@ -73,17 +82,18 @@ func (p *Plan) mixOf(stratum int) mix {
 // geometric mean of its strata's values, where less is better of their inverses. The units of the strata, and
 // their bests, are constant factors of it, so they do not matter.
 func (p *Plan) tuned(m mix) tune.Step {
-	blocks := p.strata[m.strata[0]].closed
+	first := &p.strata[m.strata[0]]
+	blocks := first.blocks()
 	for _, i := range m.strata {
-		blocks = min(blocks, p.strata[i].closed)
+		blocks = min(blocks, p.strata[i].blocks())
 	}
 	values := make([][]float64, blocks)
 	for b := range values {
-		values[b] = make([]float64, len(p.strata[m.strata[0]].cells))
+		values[b] = make([]float64, len(first.cells))
 		for k := range values[b] {
 			sum := 0.0
 			for n, i := range m.strata {
-				y := m.weights[n] * math.Log(p.cells[p.strata[i].cells[k]].value(b+1))
+				y := m.weights[n] * math.Log(p.cells[p.strata[i].cells[k]].value(first.from+b+1))
 				if p.study.Strata[i].Better == record.Lower {
 					y = -y
 				}
@@ -92,7 +102,7 @@ func (p *Plan) tuned(m mix) tune.Step {
 			values[b][k] = math.Exp(sum)
 		}
 	}
-	return tune.Next(values, tune.Grid{At: p.study.Strata[m.strata[0]].Places, Closed: p.shut(m)}, p.goal())
+	return tune.Next(values, tune.Grid{At: p.study.Strata[m.strata[0]].Places, Closed: p.shut(m), Near: first.near}, p.goal())
 }
 
 // shut says of each level whether it cannot be the answer, because one of the mix cannot run with it.
@@ -115,7 +125,7 @@ func (p *Plan) endMix() {
 	first := p.strata[p.mix.strata[k]].ending
 	for _, i := range p.mix.strata {
 		if s := &p.strata[i]; s.ending == nil {
-			s.ending = &Ending{Code: first.Code, Text: "of a workload of its mix: " + first.Text, Blocks: s.closed}
+			s.ending = &Ending{Code: first.Code, Text: "of a workload of its mix: " + first.Text, Blocks: s.blocks()}
 		}
 	}
 }
@@ -129,10 +139,10 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
 		return EndFound, fmt.Sprintf("%s, with a confidence of %.0f %%", p.finding(s.found), 100*math.Min(s.found.Sure, 0.99))
-	case pass < p.last:
+	case s.blocks() < p.last:
 		return "", ""
 	}
-	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), pass)
+	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), s.blocks())
 }
 
 // finding says what a search has found.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/analyse/tune"
 	"tare/record"
@@ -110,6 +111,150 @@ func TestTuneSeveral(t *testing.T) {
 			if n, ok := again.Next(); !ok || n.Cell.Key() != trials[len(trials)/2].Cell.Key() {
 				t.Errorf("seed %d: resumed at %s", seed, n.Cell)
 			}
+		}
+	}
+}
+
+// sizes is a study of one workload over so many sizes, whose levels are the treatments.
+func sizes(n, treatments int) *study.Study {
+	st := makeStudy(n, treatments)
+	f := study.Factor{Name: "size"}
+	for i := range st.Strata {
+		s, size := &st.Strata[i], record.Level{Factor: "size", Value: strconv.Itoa(1 << i)}
+		f.Levels = append(f.Levels, size.Value)
+		s.Shared = append(slices.Clone(st.Strata[0].Shared[:1]), size)
+		for k := range s.Cells {
+			level, _ := s.Cells[k].Get("sandbox")
+			s.Cells[k] = append(slices.Clone(s.Shared), record.Level{Factor: "sandbox", Value: level})
+		}
+		s.Key, s.Workload, s.Better = s.Shared.Key(), 0, record.Lower
+	}
+	st.Workloads, st.Factors = st.Workloads[:1], []study.Factor{f}
+	st.Stop.Looks, st.Stop.Width, st.Stop.Tune = nil, 0, 0.9
+	return st
+}
+
+// TestTuneSeeds: only the first stratum of a workload screens all levels. The others wait, and begin where the nearest one before
+// them ended. All are found with fewer trials than if each had screened. Killed anywhere, it goes on as it would have.
+func TestTuneSeeds(t *testing.T) {
+	const strata, levels = 5, 17
+	st := sizes(strata, levels)
+	for seed := range uint64(2) {
+		w := saturates(seed)
+		whole := New(st, nil, nil)
+		order, trials := play(t, whole, w)
+		first, last := map[int]map[string]bool{}, map[int]int{}
+		begun := map[int]int{}
+		for k, n := range order {
+			if _, is := begun[n.Stratum]; !is {
+				begun[n.Stratum], first[n.Stratum] = n.Block, map[string]bool{}
+				if end, is := last[n.Stratum-1]; n.Stratum > 0 && (!is || n.Block != end+1) {
+					t.Errorf("seed %d: stratum %d begins in block %d, and the one before it ended in %d", seed, n.Stratum, n.Block, end)
+				}
+			}
+			if n.Block == begun[n.Stratum] {
+				level, _ := n.Cell.Get("sandbox")
+				first[n.Stratum][level] = true
+			}
+			last[n.Stratum] = order[k].Block
+		}
+		for i := range strata {
+			if step, _ := whole.Tuned(i); step.Stage != tune.Found || step.Answer != 4 {
+				t.Errorf("seed %d: stratum %d: %s %d", seed, i, step.Stage, step.Answer)
+			}
+			e, _ := whole.Ending(i)
+			if e.Code != EndFound || e.Blocks != last[i]-begun[i]+1 {
+				t.Errorf("seed %d: stratum %d: %+v, blocks %d to %d", seed, i, e, begun[i], last[i])
+			}
+			if n := len(first[i]); i == 0 && (n != 6 || !first[i]["t16"]) || i > 0 && (n > 5 || !first[i]["t3"] || !first[i]["t4"] || !first[i]["t5"]) {
+				t.Errorf("seed %d: stratum %d begins with %v", seed, i, first[i])
+			}
+		}
+		limited := *st
+		limited.Budget.Time = time.Hour
+		alone, _ := play(t, New(&limited, nil, nil), w)
+		if len(order) >= len(alone) {
+			t.Errorf("seed %d: %d trials, %d if each screens", seed, len(order), len(alone))
+		}
+		r := rand.New(rand.NewPCG(seed, 3))
+		for cut := 0; cut < len(order); cut += 1 + len(order)/5 {
+			p := New(st, nil, nil)
+			part := slices.Clone(trials[:cut])
+			r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+			for _, x := range part {
+				p.Done(x)
+			}
+			if n, ok := p.Next(); !ok || n.Cell.Key() != order[cut].Cell.Key() || n.Block != order[cut].Block {
+				t.Fatalf("seed %d: resumed after %d trials at %s of block %d, not %s of %d", seed, cut, n.Cell, n.Block, order[cut].Cell, order[cut].Block)
+			}
+			if r := p.Remaining(nil); r.AtLeast < 1 || r.AtMost < len(order)-cut {
+				t.Errorf("seed %d: after %d of %d trials: %+v", seed, cut, len(order), r)
+			}
+		}
+	}
+}
+
+// TestTuneTogether: strata begin together if the time is limited, on several nodes, and if they did before. Those that cannot run, or fail
+// everywhere, hold up no other.
+func TestTuneTogether(t *testing.T) {
+	firstPass := func(p *Plan, w world) map[int]bool {
+		order, _ := playOn(t, p, func(n Next) *record.Trial {
+			x := w.trial(n)
+			x.Node = n.Node
+			return x
+		})
+		out := map[int]bool{}
+		for _, n := range order {
+			if n.Block == 1 {
+				out[n.Stratum] = true
+			}
+		}
+		return out
+	}
+	st, w := sizes(3, 17), saturates(1)
+	limited := *st
+	limited.Budget.Time = time.Hour
+	old := New(&limited, nil, nil)
+	_, trials := play(t, old, w)
+	again := New(st, nil, nil)
+	for _, x := range trials {
+		again.Done(x)
+	}
+	if n, more := again.Next(); more {
+		t.Errorf("what began together goes on with %s of block %d", n.Cell, n.Block)
+	}
+	few := sizes(3, 6) // the screen has them all
+	words := sizes(3, 17)
+	for i := range words.Strata {
+		s := &words.Strata[i]
+		s.Shared[1].Value = "mode" + s.Shared[1].Value
+		s.Key, words.Factors[0].Levels[i] = s.Shared.Key(), s.Shared[1].Value
+		for _, c := range s.Cells {
+			c[1].Value = s.Shared[1].Value
+		}
+	}
+	var skips []record.Skip
+	for _, c := range st.Strata[0].Cells {
+		skips = append(skips, record.Skip{Cell: c, Reason: "not here"})
+	}
+	for name, c := range map[string]struct {
+		p    *Plan
+		want int
+	}{
+		"one node": {New(st, nil, []string{"a"}), 1}, "two nodes": {New(st, nil, []string{"a", "b"}), 3}, "a budget": {New(&limited, nil, nil), 3},
+		"few levels": {New(few, nil, nil), 3}, "the first cannot run": {New(st, skips, nil), 1}, "words": {New(words, nil, nil), 3},
+	} {
+		if got := firstPass(c.p, w); len(got) != c.want {
+			t.Errorf("%s: strata %v have a block in the first pass, want %d", name, got, c.want)
+		}
+	}
+	bad := w
+	bad.always = func(n Next) bool { return n.Stratum == 1 }
+	p := New(st, nil, nil)
+	play(t, p, bad)
+	for i, want := range []string{EndFound, EndGaveUp, EndFound} {
+		if e, _ := p.Ending(i); e.Code != want {
+			t.Errorf("stratum %d: %+v, want %s", i, e, want)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (p *Plan) share(s *stratumState, most float64) float64 {
 }
 
 // each is the mean time of a block of the stratum.
-func (s *stratumState) each() time.Duration { return s.time / time.Duration(max(s.closed, 1)) }
+func (s *stratumState) each() time.Duration { return s.time / time.Duration(max(s.blocks(), 1)) }
 
 // levels are those of the scatter of a stratum's open comparisons up to a pass.
 func (p *Plan) levels(s *stratumState, open []int, pass int) stat.Nested {

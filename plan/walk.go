@@ -57,6 +57,7 @@ func (p *Plan) rewind() {
 		s := &p.strata[i]
 		s.ending, s.counted, s.uncounted, s.closed, s.time, s.width, s.gain = nil, false, "", 0, 0, 0, 0
 		s.asked, s.found, s.turns = nil, tune.Step{}, p.study.WorkloadOf(i).Turns
+		s.from, s.near, s.waits = 0, nil, p.delayed(s)
 		if !slices.ContainsFunc(s.cells, func(id int) bool { return !p.cells[id].skipped }) {
 			s.ending = &Ending{Code: EndSkipped, Text: "none of its cells can run here"}
 		}
@@ -99,7 +100,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 			continue
 		}
 		stratum := w.order[w.pos]
-		if p.strata[stratum].ending != nil || !p.affordable(stratum) {
+		if s := &p.strata[stratum]; s.ending != nil || s.waits || !p.affordable(stratum) {
 			w.pos++
 			continue
 		}
@@ -119,7 +120,7 @@ func (p *Plan) advance() (at waiting, ok bool) {
 			p.leave(w.pass, cells, stay)
 			continue
 		}
-		if w.pass == 1 && !p.takeCounting(stratum) {
+		if w.pass == p.strata[stratum].from+1 && !p.takeCounting(stratum) {
 			w.waiting = waiting{countingCell - stratum, w.pass}
 			return w.waiting, true
 		}
@@ -184,7 +185,7 @@ func (p *Plan) affordable(stratum int) bool {
 		return true
 	}
 	s := &p.strata[stratum]
-	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
+	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.blocks(),
 		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; set a larger budget: time", plain(p.study.Budget.Time))}
 	return false
 }
@@ -192,12 +193,12 @@ func (p *Plan) affordable(stratum int) bool {
 // fits decides whether a block may begin when so much time is spent.
 func (p *Plan) fits(stratum, pass int, spent time.Duration) bool {
 	s, budget := &p.strata[stratum], p.study.Budget.Time
-	if budget <= 0 || pass == 1 {
+	if budget <= 0 || pass == s.from+1 {
 		return true
 	}
 	next := time.Duration(0)
-	if pass > stat.MinN && s.closed > 0 {
-		next = s.time / time.Duration(s.closed)
+	if n := s.blocks(); pass-s.from > stat.MinN && n > 0 {
+		next = s.time / time.Duration(n)
 	}
 	return spent < budget && spent+next <= budget
 }
@@ -246,9 +247,9 @@ func (p *Plan) closePass() {
 		}
 	}
 	for i := range p.strata {
-		if s := &p.strata[i]; s.ending == nil {
+		if s := &p.strata[i]; s.ending == nil && !s.waits {
 			if code, text := p.judge(s, pass, look); code != "" {
-				s.ending = &Ending{Code: code, Text: text, Blocks: s.closed}
+				s.ending = &Ending{Code: code, Text: text, Blocks: s.blocks()}
 			}
 		}
 	}

@@ -52,6 +52,8 @@ func (e *estimate) probes(sp *space, answer, best, blocks int) []int {
 	middle := func(cells []int, end int, way []int) {
 		switch n := len(cells); {
 		case n == 0:
+		case end < 0 && sp.seeded: // the answer is at the edge of what was measured: two steps beyond it
+			out = append(out, cells[min(n-1, 1)])
 		case end < 0:
 			out = append(out, cells[0])
 		case steps(way) < 0: // the lower of two middles

@@ -9,6 +9,7 @@ import (
 type Grid struct {
 	At     [][]int // place of each cell in each factor, from 0; nil: one factor, in whose order the cells are
 	Closed []bool  // cells that cannot be measured
+	Near   []int   // what a search of the same cells elsewhere found, where this one begins: its answer, then its best; nil: nothing
 }
 
 // space is the open cells of a grid, from the lowest. The lower of two cells is the one with fewer steps from the
@@ -22,6 +23,7 @@ type space struct {
 	ways   [][]int     // directions: down and up in each factor, then in two factors at once
 	screen []int       // cells that the first block measures
 	far    []far
+	seeded bool // the screen is near what another search found
 }
 
 // far is a cell far from the screen, and the distance to the nearest cell of it. There may be a second peak.
@@ -78,8 +80,42 @@ func newSpace(g Grid) *space {
 	}
 	sp.ways = directions(len(sp.size))
 	sp.screen = sp.screened()
-	sp.far = sp.farthest()
+	sp.far = sp.farthest(sp.screen)
+	if near := sp.around(g.Near); sp.partial() && len(near) > 0 && len(near) < len(sp.screen) {
+		sp.screen, sp.far, sp.seeded = near, nil, true
+	}
 	return sp
+}
+
+// Partial reports whether the screen leaves cells out, so that a search of the grid may begin near what another one found.
+func (g Grid) Partial() bool { return newSpace(g).partial() }
+
+func (sp *space) partial() bool { return len(sp.screen) < len(sp.cells) }
+
+// around are the first of some columns of the grid, the cells one step from it in each factor, the other columns, and the
+// cell farthest from all these, where there may be another peak. There are none if no column is open.
+func (sp *space) around(columns []int) []int {
+	var out []int
+	for n, c := range columns {
+		k := slices.Index(sp.cells, c)
+		if k < 0 {
+			continue
+		}
+		out = append(out, k)
+		for _, way := range sp.axes() {
+			if next := sp.along(k, way); n == 0 && len(next) > 0 {
+				out = append(out, next[0])
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	if far := sp.farthest(out); len(far) > 0 {
+		out = append(out, far[0].cell)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // steps are those of a way, or from the first levels to a place.
@@ -194,10 +230,10 @@ func doubling(n int) []int {
 	return slices.Compact(append(out, n-1))
 }
 
-// farthest are the cells farthest from the screen and from each other, as many as there are factors.
-func (sp *space) farthest() []far {
+// farthest are the cells farthest from some cells and from each other, at most as many as there are factors.
+func (sp *space) farthest(base []int) []far {
 	var out []far
-	base := slices.Clone(sp.screen)
+	base = slices.Clone(base)
 	for range sp.size {
 		f := far{}
 		for i := range sp.cells {

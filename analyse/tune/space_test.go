@@ -169,3 +169,37 @@ func TestGrid(t *testing.T) {
 		t.Errorf("the lowest is %v, want 0 and 2, which has as few steps as 1 and 1", small[max(step.Answer, 0)])
 	}
 }
+
+// TestNear: a search that begins near an answer measures that, what is one step from it, the best and one cell far away, and
+// goes on beyond them while the answer is at their edge. A grid that the screen has whole begins with the screen.
+func TestNear(t *testing.T) {
+	goal := Goal{Reach: 0.9, Margin: 0.03, Confidence: 0.95}
+	at, _ := terrain{size: []int{9, 7}, at: func([]float64) float64 { return 1 }}.cells()
+	for _, c := range []struct {
+		grid Grid
+		want []int
+	}{
+		{Grid{Closed: make([]bool, 17), Near: []int{4, 6}}, []int{3, 4, 5, 6, 16}},
+		{Grid{Closed: make([]bool, 17), Near: []int{0, 0}}, []int{0, 1, 16}},
+		{Grid{Closed: make([]bool, 17), Near: []int{16, 1}}, []int{1, 8, 15, 16}},
+		{Grid{Closed: make([]bool, 17)}, []int{0, 1, 2, 4, 8, 16}},
+		{Grid{Closed: make([]bool, 6), Near: []int{2}}, []int{0, 1, 2, 3, 4, 5}},
+		{Grid{Closed: append([]bool{false, false, false, true}, make([]bool, 13)...), Near: []int{3, 3}}, []int{0, 1, 2, 5, 9, 16}},
+		{Grid{At: at, Closed: make([]bool, len(at)), Near: []int{7*2 + 3, 7*2 + 3}}, []int{7*1 + 3, 7*2 + 2, 7*2 + 3, 7*2 + 4, 7*3 + 3, 7*8 + 0}},
+	} {
+		step := Next(nil, c.grid, goal)
+		if !slices.Equal(step.Measure, c.want) {
+			t.Errorf("%d cells near %v: %v, want %v", len(c.grid.Closed), c.grid.Near, step.Measure, c.want)
+		}
+	}
+	for name, best := range map[string]int{"low": 1, "high": 13, "near": 5} {
+		truth := make([]float64, 17)
+		for i := range truth {
+			truth[i] = math.Exp(-0.15 * math.Abs(float64(i-best)))
+		}
+		step, n := find(rand.New(rand.NewPCG(1, 1)), truth, Grid{Closed: make([]bool, 17), Near: []int{5, 5}}, Goal{Reach: 1, Margin: 0.03, Confidence: 0.95}, 0.005, 0, 16)
+		if step.Stage != Found || step.Answer != best {
+			t.Errorf("%s: %s %d after %d trials, want %d", name, step.Stage, step.Answer, n, best)
+		}
+	}
+}

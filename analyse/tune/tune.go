@@ -2,7 +2,7 @@
 // reach a share of the best. After each block it says which cells the next block must measure. So cells that
 // cannot change the answer cost no more time. A cell is a level of one factor, or a combination of several.
 //
-// The data path: 1. the first block measures a screen, the cells at doubling positions (space.go); 2. fit
+// The data path: 1. the first block measures a screen, the cells at doubling positions, or those around the answer of a like search (space.go); 2. fit
 // estimates all cells from all blocks, which need not hold the same cells; 3. draws from the
 // estimate show how probable each cell is as the answer; 4. the next block has the cells that may be
 // the answer, the best one, and cells between them that were not measured yet (probe.go); 5. once the answer is
