@@ -259,6 +259,63 @@ func TestTuneTogether(t *testing.T) {
 	}
 }
 
+// TestTuneLargerBudget: a search that its budget ended goes on with a larger one. It keeps every trial, repeats none, and
+// ends as if it had had the larger budget from the start.
+func TestTuneLargerBudget(t *testing.T) {
+	for _, mixed := range []bool{false, true} {
+		for _, small := range []time.Duration{10 * time.Second, 40 * time.Second, 90 * time.Second} {
+			with := func(budget time.Duration) *study.Study {
+				st := makeStudy(3, 12)
+				st.Stop.Looks, st.Stop.Width, st.Stop.Tune, st.Budget.Time = nil, 0, 0.9, budget
+				if mixed {
+					st.Stop.Mix = map[string]float64{"w0": 1, "w2": 2}
+				}
+				for i := range st.Strata {
+					st.Strata[i].Better = record.Lower
+				}
+				return st
+			}
+			w := saturates(2)
+			p := New(with(small), nil, nil)
+			_, trials := play(t, p, w)
+			if e, _ := p.Ending(0); e.Code != EndBudgetTime || !strings.Contains(e.Text, "with a larger budget to continue") {
+				t.Fatalf("%v: %+v", small, e)
+			}
+			made := map[string]bool{}
+			key := func(n Next) string { return strconv.Itoa(n.Block) + " " + n.Cell.Key() }
+			more := New(with(0), nil, nil)
+			for _, x := range trials {
+				made[key(Next{Block: x.Block, Cell: x.Cell})] = true
+				more.Done(x)
+			}
+			order, _ := play(t, more, w)
+			for _, n := range order {
+				if made[key(n)] {
+					t.Errorf("%v: %s of block %d is repeated", small, n.Cell, n.Block)
+				}
+				made[key(n)] = true
+			}
+			whole := New(with(0), nil, nil)
+			want, _ := play(t, whole, w)
+			if len(want) != len(made) {
+				t.Errorf("%v, mixed %t: %d trials, %d in one go", small, mixed, len(made), len(want))
+			}
+			for _, n := range want {
+				if !made[key(n)] {
+					t.Errorf("%v: %s of block %d is missing", small, n.Cell, n.Block)
+				}
+			}
+			for i := range 3 {
+				a, _ := more.Tuned(i)
+				b, _ := whole.Tuned(i)
+				if a.Answer != b.Answer || a.Stage != b.Stage || a.Sure != b.Sure {
+					t.Errorf("%v: %+v, in one go %+v", small, a, b)
+				}
+			}
+		}
+	}
+}
+
 // TestTuneSkipped: a level that cannot run is neither asked for nor the answer, and a level that fails
 // is given up.
 func TestTuneSkipped(t *testing.T) {

@@ -186,8 +186,16 @@ func (p *Plan) affordable(stratum int) bool {
 	}
 	s := &p.strata[stratum]
 	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.blocks(),
-		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; set a larger budget: time", plain(p.study.Budget.Time))}
+		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; %s", plain(p.study.Budget.Time), p.longer())}
 	return false
+}
+
+// longer says what to do about a budget that is too short. A search goes on with a larger one; another study begins again.
+func (p *Plan) longer() string {
+	if p.study.Stop.Searches() {
+		return "repeat the command with a larger budget to continue"
+	}
+	return "set a larger budget: time"
 }
 
 // fits decides whether a block may begin when so much time is spent.
@@ -409,6 +417,6 @@ func (p *Plan) cut() {
 			continue
 		}
 		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; set a larger budget: time", plain(budget), blocks)}
+			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; %s", plain(budget), blocks, p.longer())}
 	}
 }

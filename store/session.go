@@ -271,6 +271,29 @@ func (s *Store) Meta() (Meta, error) {
 	return m, nil
 }
 
+// SetOverrides replaces the --set arguments, of a study that goes on with a larger budget.
+func (s *Store) SetOverrides(ctx context.Context, overrides []string) error {
+	if !s.writable {
+		return ErrReadOnly
+	}
+	text, err := json.Marshal(overrides)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "UPDATE meta SET value = ? WHERE key = 'overrides'", string(text)); err != nil {
+			return err
+		}
+		return s.seal(ctx, c, sumMeta, 0)
+	})
+	if err != nil {
+		return fmt.Errorf("store the overrides of the study: %w", err)
+	}
+	return nil
+}
+
 // SetSkips replaces the list of cells that this host cannot run.
 func (s *Store) SetSkips(ctx context.Context, skips []record.Skip) error {
 	if !s.writable {

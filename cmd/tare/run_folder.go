@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/plan"
 	"tare/record"
+	"tare/report/words"
 	"tare/site"
 	"tare/store"
 	"tare/study"
@@ -86,10 +90,7 @@ func mayWrite(dir string, st *study.Study, at site.About) error {
 	if err != nil {
 		return err
 	}
-	meta, err := db.Meta()
-	if err == nil {
-		err = sameStudy(meta, dir, st, at)
-	}
+	_, err = sameStudy(db, st, at)
 	return errors.Join(err, db.Close())
 }
 
@@ -143,18 +144,48 @@ func (a *app) reportAgain(ctx context.Context, dir string, at site.About, asJSON
 	return errors.Join(a.finishReport(ctx, db, asJSON), db.Close())
 }
 
-// sameStudy refuses results that a run of the study cannot go on with.
-func sameStudy(meta store.Meta, dir string, st *study.Study, at site.About) error {
-	if err := mayGoOn(meta, dir, at); err != nil {
+// sameStudy refuses results that a run of the study cannot go on with. grown: the run has a larger budget.
+func sameStudy(db *store.Store, st *study.Study, at site.About) (grown bool, err error) {
+	meta, err := db.Meta()
+	if err != nil {
+		return false, err
+	}
+	if err := mayGoOn(meta, db.Dir(), at); err != nil {
+		return false, err
+	}
+	sources := bytes.Equal(meta.StudySource, st.Source)
+	if sources && slices.Equal(meta.Overrides, st.Overrides) {
+		return false, nil
+	}
+	if sources && st.Stop.Searches() && slices.Equal(unlimited(meta.Overrides), unlimited(st.Overrides)) {
+		return true, largerBudget(db, st)
+	}
+	if at.Resume != nil { // its flags are part of the study
+		return false, coded(exitUsage, "%s holds results of another version of this study; `%s --fresh` starts a new folder, and so does another --results; to resume that version, give the flags that it had",
+			db.Dir(), goOn(db.Dir(), at))
+	}
+	return false, coded(exitUsage, "%s holds results of another version of this study; "+
+		"`%s` resumes that one, --fresh or --results starts a new folder", db.Dir(), goOn(db.Dir(), at))
+}
+
+// unlimited are the overrides that set no budget.
+func unlimited(overrides []string) []string {
+	return slices.DeleteFunc(slices.Clone(overrides), func(s string) bool { return strings.HasPrefix(strings.TrimSpace(s), "budget.") })
+}
+
+// largerBudget refuses a budget that is smaller than that of the results of a search. With a larger one a search goes on: its
+// confidence comes from its trials, whatever ended it. The looks of other studies, and what they leave out, are planned for
+// their budget.
+func largerBudget(db *store.Store, st *study.Study) error {
+	k, err := results{db}.kept()
+	if err != nil {
 		return err
 	}
-	if string(meta.StudySource) != string(st.Source) || !slices.Equal(meta.Overrides, st.Overrides) {
-		if at.Resume != nil { // its flags are part of the study
-			return coded(exitUsage, "%s holds results of another version of this study; `%s --fresh` starts a new folder, and so does another --results; to resume that version, give the flags that it had",
-				dir, goOn(dir, at))
-		}
-		return coded(exitUsage, "%s holds results of another version of this study; "+
-			"`%s` resumes that one, --fresh or --results starts a new folder", dir, goOn(dir, at))
+	least := func(limit int64) int64 { return cmp.Or(limit, math.MaxInt64) } // 0 is no limit
+	old := k.study.Budget
+	if least(int64(st.Budget.Time)) < least(int64(old.Time)) || least(int64(st.Budget.Blocks)) < least(int64(old.Blocks)) {
+		return coded(exitUsage, "%s holds this search with a larger budget (%s); give at least that budget to continue, or --fresh to start a new folder",
+			db.Dir(), cmp.Or(strings.TrimSuffix(words.Budget(old), "."), "no limit"))
 	}
 	return nil
 }
@@ -172,9 +203,9 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	if err != nil {
 		return nil, err
 	}
-	meta, err := db.Meta()
-	if err == nil {
-		err = sameStudy(meta, dir, st, at)
+	grown, err := sameStudy(db, st, at)
+	if err == nil && grown {
+		err = db.SetOverrides(context.Background(), st.Overrides)
 	}
 	if err == nil {
 		err = db.BeginSession(context.Background(), now, versionText(), nodes)

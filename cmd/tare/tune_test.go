@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tare/record"
+	"tare/store"
 )
 
 // TestTuneAgain: what goes on with a search is the command that began it.
@@ -81,6 +82,101 @@ baseline: vm
 	args = append(args, "--reach", "80%")
 	if code, _, errs := run(); code != exitUsage || !strings.Contains(errs, "`tare tune "+file+" --factor default_vcpus --on model --results "+filepath.Join(dir, "r")+" --json --reach 80% --fresh` starts a new folder") {
 		t.Errorf("of another version: exit %d, %s", code, errs)
+	}
+}
+
+// TestTuneBudget: a search that its budget ended goes on with a larger one, in the same folder and with all its trials. A smaller one,
+// and another study, are refused.
+func TestTuneBudget(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	err := os.WriteFile(file, []byte(`study: s
+factors:
+  sandbox: [vm]
+  default_vcpus: [1, 2, 3, 4, 5, 6, 7, 8]
+workloads:
+  bandwidth: {kind: net, mode: stream, size: [1KiB, 4KiB], connections: 4, warmup: 100ms, duration: 300ms, responses: [throughput]}
+baseline: vm
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := filepath.Join(dir, "r")
+	type made struct {
+		Trials int
+		Stage  string
+		Ended  string
+	}
+	run := func(more ...string) (out []made, errs string, code int) {
+		t.Helper()
+		var o, e bytes.Buffer
+		code = execute(t.Context(), &o, &e, append([]string{"tune", file, "--factor", "default_vcpus", "--on", "model", "--results", results, "--json"}, more...))
+		var got struct{ Tuned []made }
+		if code == exitOK {
+			if err := json.Unmarshal(o.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return got.Tuned, e.String(), code
+	}
+	stored := func() (keys []string, overrides []string) {
+		t.Helper()
+		db, err := store.OpenReadOnly(results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		trials, err := db.Trials()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range trials {
+			keys = append(keys, store.TrialName(&trials[i]))
+		}
+		meta, err := db.Meta()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys, meta.Overrides
+	}
+	first, errs, code := run("--budget", "30s")
+	if code != exitOK || len(first) != 2 || first[0].Stage == "found" || !strings.Contains(first[0].Ended, "with a larger budget to continue") {
+		t.Fatalf("exit %d, %+v, %s", code, first, errs)
+	}
+	few, _ := stored()
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"--budget 20s", "holds this search with a larger budget (At most 30 s of measuring)"},
+		{"--budget 10m --reach best", "another version of this study"},
+		{"--budget 10m --set seed=5", "another version of this study"},
+	} {
+		if _, errs, code := run(strings.Fields(c.args)...); code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit %d, %s", c.args, code, errs)
+		}
+	}
+	then, errs, code := run("--budget", "1h")
+	all, overrides := stored()
+	if code != exitOK || len(then) != 2 || then[0].Stage != "found" || then[0].Trials <= first[0].Trials {
+		t.Fatalf("exit %d, %+v, %s", code, then, errs)
+	}
+	if len(all) <= len(few) || !slices.Equal(all[:len(few)], few) || !strings.Contains(errs, strconv.Itoa(len(few))+" trials done") {
+		t.Errorf("%d trials, then %d: %s", len(few), len(all), errs)
+	}
+	if !slices.Contains(overrides, "budget.time=1h0m0s") || slices.Contains(overrides, "budget.time=30s") {
+		t.Errorf("the folder has %v", overrides)
+	}
+	if again, errs, code := run(); code != exitOK || !slices.Equal(again, then) || !strings.Contains(errs, "is finished") {
+		t.Errorf("without a budget: exit %d, %+v, %s", code, again, errs)
+	}
+	// A study that compares is planned for its budget: it does not go on.
+	own := []string{"run", file, "--on", "model", "--results", filepath.Join(dir, "own"), "--set", "default_vcpus=1,2", "--set", "compare=default_vcpus", "--set", "baseline=1", "--set"}
+	var o, e bytes.Buffer
+	if code := execute(t.Context(), &o, &e, append(slices.Clone(own), "budget.time=20s")); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
+	}
+	if code := execute(t.Context(), &o, &e, append(own, "budget.time=1m")); code != exitUsage || !strings.Contains(e.String(), "another version of this study") {
+		t.Errorf("exit %d: %s", code, e.String())
 	}
 }
 
