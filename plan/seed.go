@@ -83,14 +83,14 @@ func (p *Plan) delayed(s *stratumState) bool {
 	return begun || p.study.Budget.Time == 0 && len(p.all) < 2
 }
 
-// start begins a search that waited, if that of its seed has ended.
+// start begins a search that waited, if that of its seed has ended. Only a clear answer is a place to begin.
 func (p *Plan) start(s *stratumState) {
 	seed := &p.strata[s.seed]
 	if seed.ending == nil {
 		return
 	}
 	s.waits, s.from, s.closed = false, p.walk.pass-1, p.walk.pass-1
-	if seed.blocks() > 0 && seed.found.Answer >= 0 {
+	if seed.found.Stage == tune.Found { // else its answer may be wrong, and the screen is safer
 		s.near = []int{seed.found.Answer, seed.found.Best}
 	}
 }
