@@ -162,6 +162,8 @@ func economy(ctx context.Context, o options, data, plot string, out, progress io
 		{"measured", func() error { return l.shippedEconomy(ctx, ps, out) }},
 		{"studies", func() error { return l.studiesEconomy(ctx, ps, plot, out) }},
 		{"tunes", func() error { return l.tunesEconomy(ctx, "Tunes", levelGrounds(), out) }},
+		{"cells", func() error { return l.cellsEconomy(ctx, "Tunes of neighbours", levelCells, out) }},
+		{"cells2", func() error { return l.cellsEconomy(ctx, "Tunes of neighbours, two factors", pairCells, out) }},
 		{"pairs", func() error { return l.tunesEconomy(ctx, "Tunes of two factors", pairGrounds(), out) }},
 	} {
 		if o.only.MatchString(part.name) {

@@ -58,7 +58,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.BoolVar(&o.long, "long", false, "simulate every design on every machine, for hours (default: a short form of minutes)")
 	short := f.Bool("short", false, "simulate the short form; this is the default")
 	f.Uint64Var(&o.seed, "seed", defaultSeed, "the `number` that the simulated studies follow from")
-	only := f.String("only", "", "run the cases whose \"SECTION DESIGN, RULE, MACHINE\" this `regexp` matches; with -economy, its parts measured, studies and tunes")
+	only := f.String("only", "", "run the cases whose \"SECTION DESIGN, RULE, MACHINE\" this `regexp` matches; with -economy, its parts measured, studies, tunes, cells, cells2 and pairs")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many studies to simulate at a time; the results do not depend on it")
 	f.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
 	f.Float64Var(&o.scale, "scale", 1, "simulate this many `times` the usual number of studies")

@@ -46,32 +46,41 @@ func newGround(name string, at func(x ...float64) float64, size ...int) ground {
 // levelGrounds are those of one factor.
 func levelGrounds() []ground {
 	var out []ground
-	for _, f := range forms() {
-		out = append(out, newGround(f.name, func(x ...float64) float64 { return f.at(x[0]) }, levels))
+	for _, t := range levelCells() {
+		out = append(out, newGround(t.name, t.at, t.size...))
 	}
 	return out
 }
 
-// pairGrounds are those of two factors: what each does alone, added; a ridge, along which both must rise together; a limit by
+// pairCells are terrains of two factors: what each does alone, added; a ridge, along which both must rise together; a limit by
 // the scarcer one; a peak; no effect; two peaks.
-func pairGrounds() []ground {
+func pairCells() []terrain {
 	rising := func(x, scale float64) float64 { return 1 - 0.7*math.Exp(-x/scale) }
 	peak := func(x, top, width float64) float64 { return math.Exp(-math.Abs(math.Log((1+x)/(1+top))) / width) }
 	hill := func(x, y, at, width float64) float64 { return math.Exp(-((x-at)*(x-at) + (y-at)*(y-at)) / width) }
-	return []ground{
-		newGround("additive", func(x ...float64) float64 { return rising(x[0], 3) + 0.5*rising(x[1], 2) }, 12, 8),
-		newGround("ridge", func(x ...float64) float64 {
+	return []terrain{
+		{"additive", func(x ...float64) float64 { return rising(x[0], 3) + 0.5*rising(x[1], 2) }, []int{12, 8}},
+		{"ridge", func(x ...float64) float64 {
 			along, across := x[0]+x[1]-13, x[0]-x[1]-1
 			return (0.4 + 0.6*math.Exp(-along*along/80)) * math.Exp(-across*across/12)
-		}, 12, 12),
-		newGround("saturating", func(x ...float64) float64 { return min(0.25*(x[0]+1), 0.34*(x[1]+1), 1) }, 12, 8),
-		newGround("peaked", func(x ...float64) float64 { return peak(x[0], 5, 2) * peak(x[1], 2, 3) }, 12, 8),
-		newGround("flat", func(...float64) float64 { return 1 }, 12, 8),
-		newGround("two peaks", func(x ...float64) float64 {
+		}, []int{12, 12}},
+		{"saturating", func(x ...float64) float64 { return min(0.25*(x[0]+1), 0.34*(x[1]+1), 1) }, []int{12, 8}},
+		{"peaked", func(x ...float64) float64 { return peak(x[0], 5, 2) * peak(x[1], 2, 3) }, []int{12, 8}},
+		{"flat", func(...float64) float64 { return 1 }, []int{12, 8}},
+		{"two peaks", func(x ...float64) float64 {
 			return 0.3 + 0.4*hill(x[0], x[1], 3, 10) + 0.6*hill(x[0], x[1], 12, 20)
-		}, 17, 17),
-		newGround("few", func(x ...float64) float64 { return min(0.3*(x[0]+1), 0.6*(x[1]+1), 1) }, 4, 3),
+		}, []int{17, 17}},
+		{"few", func(x ...float64) float64 { return min(0.3*(x[0]+1), 0.6*(x[1]+1), 1) }, []int{4, 3}},
 	}
+}
+
+// pairGrounds are the grounds of two factors.
+func pairGrounds() []ground {
+	var out []ground
+	for _, t := range pairCells() {
+		out = append(out, newGround(t.name, t.at, t.size...))
+	}
+	return out
 }
 
 // surface is one exhaustive data set of a ground.
@@ -133,12 +142,8 @@ func whole(blocks int) func(*surface, tune.Goal) (int, int, bool) {
 		}
 		answer, fewest := 0, math.MaxInt
 		for i := range mean {
-			steps := 0
-			for _, p := range s.grid.At[i] {
-				steps += p
-			}
-			if mean[i] >= best+math.Log(g.Reach) && steps < fewest {
-				answer, fewest = i, steps
+			if n := steps(s.grid.At[i]); mean[i] >= best+math.Log(g.Reach) && n < fewest {
+				answer, fewest = i, n
 			}
 		}
 		return answer, len(mean) * blocks, true
@@ -155,11 +160,19 @@ func (g ground) blocks() int {
 
 // tuneOn is what `tare tune` does.
 func tuneOn(s *surface, g tune.Goal) (level, readings int, found bool) {
+	step, readings := tuneNear(s, g, nil)
+	return step.Answer, readings, step.Stage == tune.Found
+}
+
+// tuneNear is a search that begins near what another one found.
+func tuneNear(s *surface, g tune.Goal, near []int) (step tune.Step, readings int) {
 	var values [][]float64
+	grid := s.grid
+	grid.Near = near
 	for {
-		step := tune.Next(values, s.grid, g)
+		step = tune.Next(values, grid, g)
 		if step.Stage == tune.Found || len(values) == len(s.value) {
-			return step.Answer, readings, step.Stage == tune.Found
+			return step, readings
 		}
 		row := make([]float64, len(s.share))
 		for i := range row {
