@@ -11,13 +11,14 @@ import (
 // budgetFlag adds --budget, which is short for --set budget.time=.
 func budgetFlag(fl *pflag.FlagSet, sets *[]string) {
 	fl.Func("budget", "the most time to measure, a `duration` such as 30m (default the study's); short for --set budget.time=", func(text string) error {
-		switch d, err := param.ParseDuration(text); {
+		d, err := param.ParseDuration(text)
+		switch {
 		case err != nil:
 			return err //nolint:wrapcheck // the flag's name is added
 		case d <= 0:
 			return errors.New("it must be more than 0")
 		}
-		*sets = append(*sets, "budget.time="+text)
+		*sets = append(*sets, "budget.time="+d.String()) // as tare tune has always stored it, so that its folders go on
 		return nil
 	})
 }
