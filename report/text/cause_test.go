@@ -118,6 +118,23 @@ func TestModelledIsSaid(t *testing.T) {
 	}
 }
 
+// TestCostsOfAFactor: where no sandboxes are compared, a cost is not isolation's.
+func TestCostsOfAFactor(t *testing.T) {
+	for compare, want := range map[string][2]string{
+		"sandbox": {"Isolation costs in 1 of 1 case", "because of isolation."},
+		"targets": {"The level of targets costs in 1 of 1 case", "because of the level of targets."},
+	} {
+		r := &analyse.Result{Compare: compare, Causes: []cause.Finding{{Costs: true, Cause: cause.None}}}
+		if s := words.CausesSentence(r); !strings.HasPrefix(s, want[0]) {
+			t.Errorf("%s: %s", compare, s)
+		}
+		r.Causes[0].Costs = false
+		if s := words.CausesSentence(r); !strings.Contains(s, want[1]) {
+			t.Errorf("%s: %s", compare, s)
+		}
+	}
+}
+
 // TestUndecidedIsNotFree: cells of which nothing is decided are not counted as free.
 func TestUndecidedIsNotFree(t *testing.T) {
 	open := cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}

@@ -11,6 +11,7 @@ import (
 	"tare/analyse/cause"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/study"
 )
 
 // Modelled stands at the top of, and under, all that a model has made.
@@ -289,11 +290,15 @@ func CausesSentence(r *analyse.Result) string {
 	if all == 0 {
 		return ""
 	}
+	subject, why := "Isolation", "isolation"
+	if r.Compare != "" && r.Compare != study.FactorSandbox {
+		subject, why = "The level of "+r.Compare, "the level of "+r.Compare
+	}
 	var parts []string
 	if len(costs) > 0 {
-		parts = append(parts, fmt.Sprintf("Isolation costs in %d of %s. What causes it, and in how many: %s.", len(costs), Count(all, "case"), list(costs)))
+		parts = append(parts, fmt.Sprintf("%s costs in %d of %s. What causes it, and in how many: %s.", subject, len(costs), Count(all, "case"), list(costs)))
 	} else {
-		parts = append(parts, "No case is known to be slower because of isolation.")
+		parts = append(parts, "No case is known to be slower because of "+why+".")
 	}
 	if len(open) > 0 {
 		s := fmt.Sprintf("%d are undecided: too noisy, or too few blocks.", len(open))
