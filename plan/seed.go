@@ -51,7 +51,7 @@ func (p *Plan) apart(i, j int) (levels int, alike bool) {
 	for _, f := range p.study.Factors {
 		x, _ := a.Shared.Get(f.Name)
 		y, _ := b.Shared.Get(f.Name)
-		if x != y && !(number(x) && number(y)) {
+		if x != y && (!number(x) || !number(y)) {
 			return 0, false
 		}
 		if d := slices.Index(f.Levels, x) - slices.Index(f.Levels, y); d < 0 {

@@ -139,9 +139,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 		if f.detach {
 			end = r.Leave
-			if short := tooShort(st, s); short != "" {
-				a.say("%s", short)
-			}
+			a.sayShort(st, s)
 			return a.detach(r, at, db, returned)
 		}
 	}

@@ -67,6 +67,13 @@ func tooShort(st *study.Study, s site.Session) string {
 	return words.Short(plan.Short(st, s.Preview().Skips, run.Nodes(s), s.Expected), st.Budget)
 }
 
+// sayShort tells the user what tooShort says, if it says something.
+func (a *app) sayShort(st *study.Study, s site.Session) {
+	if short := tooShort(st, s); short != "" {
+		a.say("%s", short)
+	}
+}
+
 // shared are the nodes if several are one machine.
 func shared(nodes []record.Node) (names []string) {
 	for i := range nodes {

@@ -335,9 +335,7 @@ func (f *weighFlags) store(w *weighing, st *study.Study, at site.About, s site.S
 func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue, s site.Session, db *store.Store, f weighFlags) error {
 	skips := s.Preview().Skips
 	p := plan.New(st, skips, run.Nodes(s))
-	if short := tooShort(st, s); short != "" {
-		a.say("%s", short)
-	}
+	a.sayShort(st, s)
 	live := newLive(a, st, cat, skips, once(s.Expected), f.json)
 	live.atOnce = s.Preview().AtOnce
 	runErr := a.follow(ctx, run.Engine{Session: s, Store: db, Observe: live.observe}, p, nil)

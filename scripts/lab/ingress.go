@@ -45,7 +45,7 @@ func controllerRecipe(ctx context.Context, dir, to string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil { //nolint:gosec // one of two fixed names
 			return err
 		}
 	}

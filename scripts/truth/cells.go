@@ -105,7 +105,7 @@ func (l *lab) cellsEconomy(ctx context.Context, title string, terrains func() []
 		seed := u.seed(l.seed, j)
 		near := map[[2]int][]int{}
 		for i, ground := range grow(fork(seed, 7), all, f, kin[k]) {
-			s := newSurface(l.pop, ground, ms[m], ground.blocks(), seed+uint64(i)) //nolint:gosec // an index
+			s := newSurface(l.pop, ground, ms[m], ground.blocks(), seed+uint64(i))
 			for g, goal := range goals {
 				for way := range ways {
 					step, readings := tuneNear(s, goal, near[[2]int{g, way}])
