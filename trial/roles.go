@@ -319,7 +319,7 @@ func (t *trial) recordRun(from time.Duration, w window.Span) {
 	t.rec.Phases = append(t.rec.Phases,
 		record.Phase{Name: PhaseWarmup, Offset: from, Duration: w.From - from},
 		record.Phase{Name: PhaseRun, Offset: w.From, Duration: w.To - w.From})
-	t.window = w
+	t.window, t.loaded = w, window.Span{From: from, To: w.To}
 }
 
 func (t *trial) markFailed(phase string) { t.rec.Failure = &record.Failure{Phase: phase} }

@@ -49,6 +49,7 @@ type trial struct {
 	sampler  *sampler
 	outputs  []*output
 	window   window.Span
+	loaded   window.Span   // see reading
 	gate     *sandbox.Gate // of foreground roles that start together; nil: none
 	readings []reading     // of the turns so far, where there are several
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/internal/window"
 	"tare/ordered"
 	"tare/plan"
 	"tare/record"
@@ -76,6 +77,7 @@ func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 type reading struct {
 	samples    []record.Sample
 	histograms []record.Histogram
+	loaded     window.Span // from the beginning of the warm-up to the end of the load
 }
 
 // take takes one turn: it weighs what runs in the sandboxes once more.
@@ -91,7 +93,7 @@ func (t *trial) take(ctx context.Context, turn int) {
 	t.closeSampler()
 	t.keepOutputs(fmt.Sprintf(".%d", turn))
 	t.gate = nil
-	t.readings = append(t.readings, reading{slices.Clone(t.rec.Samples[started:]), slices.Clone(t.rec.Histograms[measured:])})
+	t.readings = append(t.readings, reading{slices.Clone(t.rec.Samples[started:]), slices.Clone(t.rec.Histograms[measured:]), t.loaded})
 	t.rec.Samples, t.rec.Histograms = t.rec.Samples[:started], t.rec.Histograms[:measured]
 	known := t.rec.Warnings[:warned:warned] // one warning of a kind is enough
 	for _, w := range t.rec.Warnings[warned:] {
@@ -159,7 +161,8 @@ func (t *trial) combine() {
 }
 
 // keepIdle says what the sandboxes of each endpoint used between their turns, where they were to be
-// idle. Others were weighed meanwhile.
+// idle. Others were weighed meanwhile. A collector on another machine is read at times of its own: two readings with a part of
+// a turn between them say nothing of it.
 func (t *trial) keepIdle() {
 	last := map[record.Labels]record.Series{}
 	used, passed := map[string]float64{}, map[string]time.Duration{}
@@ -169,6 +172,10 @@ func (t *trial) keepIdle() {
 		}
 		if was, ok := last[s.Labels]; ok {
 			end, n := s.Labels.Get(record.LabelEndpoint), len(was.T)-1
+			if slices.ContainsFunc(t.readings, func(r reading) bool { return r.loaded.From < s.T[0] && was.T[n] < r.loaded.To }) {
+				last[s.Labels] = s
+				continue
+			}
 			used[end] += s.V[0] - was.V[n]
 			passed[end] += s.T[0] - was.T[n]
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/window"
 	"tare/param"
 	"tare/plan"
 	"tare/record"
@@ -152,6 +153,17 @@ func TestIdleCPU(t *testing.T) {
 	}
 	if len(tr.rec.Warnings) != 1 || !strings.Contains(tr.rec.Warnings[0].Text, "used 5 % of a core") {
 		t.Errorf("warnings %v", tr.rec.Warnings)
+	}
+	// The last reading of a turn on another machine may be from before its end.
+	for what, loaded := range map[string]window.Span{"of the first turn": {From: 0, To: 1100 * time.Millisecond}, "of the second": {From: 10900 * time.Millisecond, To: 12 * time.Second}} {
+		tr.rec, tr.readings = &record.Trial{}, []reading{{loaded: loaded}}
+		if tr.keepIdle(); len(tr.rec.Samples)+len(tr.rec.Warnings) > 0 {
+			t.Errorf("a part %s counts as idle: %v", what, tr.rec.Samples)
+		}
+	}
+	tr.rec, tr.readings = &record.Trial{}, []reading{{loaded: window.Span{From: 0, To: time.Second}}, {loaded: window.Span{From: 11 * time.Second, To: 12 * time.Second}}}
+	if tr.keepIdle(); len(tr.rec.Samples) != 1 {
+		t.Errorf("turns between the readings: %v", tr.rec.Samples)
 	}
 }
 

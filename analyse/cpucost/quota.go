@@ -25,7 +25,7 @@ type Quota struct {
 
 	Trials    int     `json:"trials"` // good trials that have a quota
 	Quota     float64 `json:"quota"`  // cores that the endpoint's cgroup may use
-	Cores     float64 `json:"cores"`  // used, without tare's agent
+	Cores     float64 `json:"cores"`  // used, without tare's agent; 0 if no trial has a figure of it
 	Source    string  `json:"source,omitempty"`
 	Roles     []Role  `json:"roles,omitempty"`             // by thread role, the largest first; without Value
 	Throttled float64 `json:"throttled_periods"`           // share of the quota's periods in which it was used up
@@ -101,8 +101,10 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 			}
 		}
 		for _, e := range limited {
-			e.cores += e.trial
-			e.each = append(e.each, e.trial)
+			if e.trial > 0 { // a short trial on another machine may have no figure
+				e.cores += e.trial
+				e.each = append(e.each, e.trial)
+			}
 			e.trial = 0
 		}
 	}
@@ -111,7 +113,10 @@ func (r *Reader) quotas(s *Stratum, cell *Cell) []Quota {
 		e := endpoints[endpoint]
 		n := float64(e.trials)
 		q := Quota{CellKey: record.CellKey{Workload: s.Workload, Stratum: s.Stratum, Shared: s.Shared, Treatment: cell.Treatment, Cell: cell.Cell, Baseline: cell.Baseline},
-			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Cores: typical(e.each), Source: r.source(), Time: e.at / n}
+			Endpoint: endpoint, Trials: e.trials, Quota: e.quota / n, Source: r.source(), Time: e.at / n}
+		if len(e.each) > 0 {
+			q.Cores = typical(e.each)
+		}
 		q.Unread = e.periods == 0 && e.at == 0
 		if e.periods > 0 {
 			q.Throttled = min(1, e.hits/e.periods)

@@ -8,8 +8,9 @@ import (
 	"tare/param"
 )
 
-// budgetFlag adds --budget, which is short for --set budget.time=.
-func budgetFlag(fl *pflag.FlagSet, sets *[]string) {
+// budgetFlag adds --budget, which is short for --set budget.time=. It goes by way of --set, whose first value replaces what
+// its variable has.
+func budgetFlag(fl *pflag.FlagSet) {
 	fl.Func("budget", "the most time to measure, a `duration` such as 30m (default the study's); short for --set budget.time=", func(text string) error {
 		d, err := param.ParseDuration(text)
 		switch {
@@ -18,8 +19,7 @@ func budgetFlag(fl *pflag.FlagSet, sets *[]string) {
 		case d <= 0:
 			return errors.New("it must be more than 0")
 		}
-		*sets = append(*sets, "budget.time="+d.String()) // as tare tune has always stored it, so that its folders go on
-		return nil
+		return fl.Set("set", "budget.time="+d.String()) // as tare tune has always stored it, so that its folders go on
 	})
 }
 

@@ -75,7 +75,7 @@ func (a *app) planVerb() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
-	budgetFlag(fl, &f.sets)
+	budgetFlag(fl)
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.dry, "no-check", false, "do not check what this host can run")
 	fl.BoolVar(&f.wait, "wait", false, waitAnywhere)

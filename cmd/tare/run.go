@@ -57,7 +57,7 @@ func (a *app) runVerb() *cobra.Command {
 	f.cluster.addAtOnce(fl)
 	f.figures.add(fl)
 	fl.StringArrayVar(&f.sets, "set", nil, "override the study: factor=level,... (repeatable)")
-	budgetFlag(fl, &f.sets)
+	budgetFlag(fl)
 	fl.StringVar(&f.data, "data", "", "directory on the disk to measure (default "+host.DefaultDirs().Data+")")
 	fl.BoolVar(&f.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.wait, "wait", false, waitAnywhere)

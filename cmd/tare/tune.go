@@ -57,7 +57,7 @@ func (a *app) tuneVerb() *cobra.Command {
 	f.run.cluster.addApps(fl)
 	f.run.cluster.addAtOnce(fl)
 	fl.StringArrayVar(&f.run.sets, "set", nil, "override the study: factor=level,... (repeatable)")
-	budgetFlag(fl, &f.run.sets)
+	budgetFlag(fl)
 	fl.StringVar(&f.run.data, "data", "", "directory on the disk to measure")
 	fl.BoolVar(&f.run.fresh, "fresh", false, "start again in a new folder instead of resuming")
 	fl.BoolVar(&f.run.wait, "wait", false, waitHelp)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"tare/record"
 	"tare/store"
 )
@@ -82,6 +84,19 @@ baseline: vm
 	args = append(args, "--reach", "80%")
 	if code, _, errs := run(); code != exitUsage || !strings.Contains(errs, "`tare tune "+file+" --factor default_vcpus --on model --results "+filepath.Join(dir, "r")+" --json --reach 80% --fresh` starts a new folder") {
 		t.Errorf("of another version: exit %d, %s", code, errs)
+	}
+}
+
+// TestBudgetBesideSet: --budget and --set hold together in any order.
+func TestBudgetBesideSet(t *testing.T) {
+	for _, args := range [][]string{{"--budget", "1m", "--set", "a=1", "--set", "b=2"}, {"--set", "a=1", "--budget", "1m", "--set", "b=2"}} {
+		var sets []string
+		fl := pflag.NewFlagSet("", pflag.ContinueOnError)
+		fl.StringArrayVar(&sets, "set", nil, "")
+		budgetFlag(fl)
+		if err := fl.Parse(args); err != nil || len(sets) != 3 || !slices.Contains(sets, "budget.time=1m0s") {
+			t.Errorf("%q: %q, %v", args, sets, err)
+		}
 	}
 }
 

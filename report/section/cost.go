@@ -120,11 +120,15 @@ func Quotas(r *analyse.Result) *Section {
 		if !q.Unread {
 			throttled, held = words.Value(q.Throttled, record.Fraction), words.Value(q.Time, record.Second)+"/s"
 		}
-		cells := []string{quotaEndpoint(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), bare(q.Cores), throttled, held, strconv.Itoa(q.Trials)}
+		used, share := "-", ""
+		if q.Cores > 0 {
+			used, share = bare(q.Cores), percentOf(q.Used())
+		}
+		cells := []string{quotaEndpoint(q, words.Stratum(r, q.Workload, q.Shared, fixed)), words.TreatmentOf(r, q.Treatment), bare(q.Quota), used, throttled, held, strconv.Itoa(q.Trials)}
 		for _, role := range roles {
 			cells = append(cells, written(q.Roles, func(x cpucost.Role) bool { return x.Role == role }, func(x cpucost.Role) string { return bare(x.Cores) }))
 		}
-		t.Row(cells...)[3].Second = percentOf(q.Used())
+		t.Row(cells...)[3].Second = share
 	}
 	s.Table(t)
 	s.Note(words.QuotasAbout)
