@@ -66,9 +66,9 @@ func (s *Site) fits(ctx context.Context, r site.Request, loads map[string]worklo
 		case a.refused != "":
 			return fit{}, fmt.Errorf("%s (%s); write another cpu-limit, memory-limit or claim-size, or use another namespace (-n)", a.refused, a.cell)
 		case a.lacks != "" && !own:
-			out.skips = append(out.skips, record.Skip{Cell: a.cell, Reason: a.lacks + "; the sentinel's pod states nothing"})
+			out.skips = append(out.skips, record.Skip{Cell: a.cell, Reason: a.lacks + ", and the sentinel's pod states nothing"})
 		case a.lacks != "":
-			out.skips = append(out.skips, record.Skip{Cell: a.cell, Reason: a.lacks + ", or use another namespace (-n)"})
+			out.skips = append(out.skips, record.Skip{Cell: a.cell, Reason: a.lacks + "; write " + a.remedy + ", or use another namespace (-n)"})
 		default:
 			trials[a.cell.Key()] = a
 		}
@@ -137,6 +137,7 @@ type cellAsk struct {
 	cell    record.Cell
 	gives   corev1.ResourceList // limits that only a LimitRange states
 	lacks   string              // why a quota refuses a pod of it
+	remedy  string              // the setting of a study that states it
 	refused string              // why a LimitRange does
 }
 
@@ -201,7 +202,7 @@ func (a *cellAsk) add(o kube.Object, many int64, classes []pod.Class, b *bounds)
 		}
 		for i := range b.quotas {
 			if d := demandsOf(&b.quotas[i], p); len(d) > 0 && a.lacks == "" {
-				a.lacks = a.lacking(&b.quotas[i], d, b.namespace)
+				a.lacks, a.remedy = a.lacking(&b.quotas[i], d, b.namespace)
 			}
 		}
 		if a.refused == "" && a.lacks == "" {
@@ -212,12 +213,12 @@ func (a *cellAsk) add(o kube.Object, many int64, classes []pod.Class, b *bounds)
 }
 
 // lacking says that a quota demands something that a pod of the cell does not state, and how a study states it.
-func (a *cellAsk) lacking(q *corev1.ResourceQuota, demands []string, namespace string) string {
-	do := settingOf(demands)
+func (a *cellAsk) lacking(q *corev1.ResourceQuota, demands []string, namespace string) (what, remedy string) {
+	remedy = settingOf(demands)
 	if slices.ContainsFunc(a.pods, func(p several[*corev1.Pod]) bool { return len(demandsOf(q, p.one)) == 0 }) {
-		do = "isolate: both for the workload, so that the limits count for both of its ends"
+		remedy = "isolate: both for the workload, so that the limits count for both of its ends"
 	}
-	return fmt.Sprintf("ResourceQuota %s of namespace %s refuses pods that state no %s; write %s", q.Name, namespace, strings.Join(demands, ", "), do)
+	return fmt.Sprintf("ResourceQuota %s of namespace %s refuses pods that state no %s", q.Name, namespace, strings.Join(demands, ", ")), remedy
 }
 
 // need is what a trial asks of a namespace, or the trials of a block that take turns.
