@@ -80,7 +80,7 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			if errors.Is(err, image.ErrInsecure) {
 				err = fmt.Errorf("%w; give --insecure-registry to ask it anyway", err)
 			}
-			s.Say("image %s: its command, user and digest are unknown, because from here %v", img.Reference, err)
+			s.Say("image %s: its command, user and digest are unknown to this machine: %v", img.Reference, err)
 			img.Problem = "its command is unknown; give a command"
 		default:
 			var isRoot bool

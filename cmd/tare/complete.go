@@ -99,6 +99,19 @@ func levelsOf(st *study.Study, factor string) []string {
 	return nil
 }
 
+// completeSite completes --on of a verb that has it. The help of the flag names the sites.
+func completeSite(c *cobra.Command) {
+	f := c.Flags().Lookup("on")
+	if f == nil {
+		return
+	}
+	sites := []string{onCluster}
+	if strings.Contains(f.Usage, onModel+":") {
+		sites = append(sites, onModel)
+	}
+	_ = c.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(sites, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+}
+
 // completeOnly completes --only: factors, and after = their levels, escaped as
 // onlyLevels reads them. extra are factors that the verb knows besides.
 func (a *app) completeOnly(extra ...string) cobra.CompletionFunc {

@@ -87,6 +87,9 @@ func newRoot(a *app) *cobra.Command {
 		a.runVerb(), a.weighVerb(), a.initVerb(), a.planVerb(), a.takesBundles(a.reportVerb()), a.takesBundles(a.serveVerb()), a.compareVerb(),
 		a.takesBundles(a.exportVerb()), a.takesBundles(a.plotVerb()), a.takesBundles(a.adviseVerb()), a.tuneVerb(), a.bundleVerb(), a.importVerb(), a.doctorVerb(), a.listVerb(), a.sizeVerb(), a.imageVerb(), a.rbacVerb(), a.cleanVerb(), a.schemaVerb(), a.versionVerb(),
 	)
+	for _, c := range root.Commands() {
+		completeSite(c)
+	}
 	explain(root, "") // the name `completion` is cobra's own verb: bash, zsh, fish, powershell
 	return root
 }

@@ -68,6 +68,11 @@ func (a *app) size(cmd *cobra.Command, manifest bool, f sizeFlags) error {
 	if f.measure.on != "" || f.measure.cluster.given() != "" {
 		return coded(exitUsage, "a cluster is for --measure; add it, or leave out the cluster's flags")
 	}
+	for _, name := range []string{"in", "sizes", "repeat", "wait"} {
+		if cmd.Flags().Changed(name) {
+			return coded(exitUsage, "--%s is for --measure; add it, or leave --%s out", name, name)
+		}
+	}
 	rt, err := f.runtime()
 	if err != nil {
 		return err

@@ -182,8 +182,10 @@ func TestPush(t *testing.T) {
 	if _, err := b.Push(t.Context(), tree, host+"/tare/app:1", PushOptions{}); err == nil || !strings.Contains(err.Error(), "no registry answers at "+host) {
 		t.Errorf("%v", err)
 	}
-	if _, err := b.Push(t.Context(), tree, "NO SUCH", PushOptions{}); !errors.Is(err, ErrReference) {
-		t.Errorf("%v", err)
+	for _, ref := range []string{"NO SUCH", host + "/tare/app@sha256:" + strings.Repeat("a", 64)} {
+		if _, err := b.Push(t.Context(), tree, ref, PushOptions{}); !errors.Is(err, ErrReference) {
+			t.Errorf("%s: %v", ref, err)
+		}
 	}
 }
 

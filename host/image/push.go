@@ -37,6 +37,9 @@ func (b *Builder) Push(ctx context.Context, t Tree, ref string, o PushOptions) (
 	if err != nil {
 		return "", err
 	}
+	if _, is := to.(name.Digest); is {
+		return "", fmt.Errorf("%w: %q has a digest, which follows from what is pushed; write a tag", ErrReference, ref)
+	}
 	p := pushing{b, to, []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain()), remote.WithTransport(by)}}
 	var h v1.Hash
 	if o.Add || len(o.Others) > 0 || o.Copies > 0 {
