@@ -172,3 +172,21 @@ func TestMean(t *testing.T) {
 		t.Errorf("with one block: %g (%g to %g)", m.Value, m.Lo, m.Hi)
 	}
 }
+
+// TestTies: a level that reaches exactly the share of the best reaches it, whatever logarithms lose, and totals are as exact.
+func TestTies(t *testing.T) {
+	for k := 1.0; k < 60; k++ {
+		levels := []Level{{Values: map[int]float64{1: 5 * k}}, {Values: map[int]float64{1: 9 * k}}, {Values: map[int]float64{1: 10 * k}}}
+		e := Compute(levels, 0.95, Figure{Of: func(v []float64) float64 { return float64(Fewest(v, 0.9, record.Higher)) }}, Figure{Of: func(v []float64) float64 { return Gain(v, 1, record.Higher) }})
+		if e[0].Value != 1 || math.Abs(e[1].Value-1./9) > 1e-11 {
+			t.Errorf("%g: level %g, gain %g", k, e[0].Value, e[1].Value)
+		}
+	}
+	var gains []Estimate
+	for _, g := range []float64{5, 10, 12, 19} {
+		gains = append(gains, Compute([]Level{{Values: map[int]float64{1: 100}}, {Values: map[int]float64{1: 100 + g}}}, 0.95, Figure{Of: func(v []float64) float64 { return Gain(v, 0, record.Higher) }})...)
+	}
+	if m := Mean(gains, 0.95); m.Value != 0.115 {
+		t.Errorf("mean %v", m.Value)
+	}
+}

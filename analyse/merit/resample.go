@@ -49,7 +49,7 @@ func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 	logs, blocks, why := logarithms(levels)
 	for i, f := range figures {
 		if out[i] = none(why); why == "" {
-			out[i].Value, out[i].Blocks = f.Of(exponentials(logs.mean)), blocks
+			out[i].Value, out[i].Blocks = tidy(f.Of(exponentials(logs.mean))), blocks
 		}
 	}
 	if why != "" {
@@ -114,7 +114,7 @@ func Mean(of []Estimate, confidence float64) Estimate {
 	if len(of) == 0 {
 		return out
 	}
-	if out.Value = sum / float64(len(of)); draws != nil && !math.IsNaN(sum) {
+	if out.Value = tidy(sum / float64(len(of))); draws != nil && !math.IsNaN(sum) {
 		out.draws = draws
 		out.interval(confidence)
 	}
@@ -260,8 +260,23 @@ func exponentials(logs []float64) []float64 {
 	out := make([]float64, len(logs))
 	for i, v := range logs {
 		if out[i] = math.NaN(); !math.IsNaN(v) {
-			out[i] = stat.Exp(v)
+			out[i] = tidy(stat.Exp(v))
 		}
 	}
 	return out
+}
+
+// tidy rounds to twelve significant digits, so that what logarithms and quotients lose does not decide whether a value is exactly
+// a share of the best, or exactly half a per cent.
+func tidy(x float64) float64 {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return x
+	}
+	if e := 11 - int(math.Floor(math.Log10(math.Abs(x)))); e >= 0 {
+		p := math.Pow10(min(e, 300))
+		return math.Round(x*p) / p
+	} else {
+		p := math.Pow10(-e)
+		return math.Round(x/p) * p
+	}
 }

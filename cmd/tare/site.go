@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -52,6 +53,9 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		s := a.sandboxes()
 		if data == "" {
 			return s, nil
+		}
+		if i, err := os.Stat(data); err != nil || !i.IsDir() {
+			return nil, coded(exitUsage, "--data %s is not a directory; name one on the disk to measure", data)
 		}
 		var err error
 		s.Dirs.Data, err = filepath.Abs(data)

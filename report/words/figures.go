@@ -29,6 +29,9 @@ func FigureTitle(r *analyse.Result, t *merit.Table) string {
 	default:
 		one, other, _ := strings.Cut(t.Figure, " over ")
 		s = fmt.Sprintf("best %s of %s as a multiple of that of %s", name, one, other)
+		if t.Response.Better == record.Lower {
+			s = fmt.Sprintf("best %s of %s as a multiple of that of %s, so that more than 1 is better for %s", name, other, one, one)
+		}
 	}
 	if len(t.Fixed) > 0 {
 		s += ", " + Levels(r, t.Fixed, " ")
