@@ -135,7 +135,7 @@ func TestPhoneShowsTheAnswerFirst(t *testing.T) {
 		}
 	}
 	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	if got := flat(said()); !strings.Contains(got, short) || strings.Contains(got, whole) || strings.Contains(got, "Of 80 comparisons") {
+	if got := flat(said()); !strings.Contains(got, short) || strings.Contains(got, whole) || strings.Contains(got, "Of 20 comparisons") {
 		t.Errorf("it says %q, want %q in it", got, short)
 	}
 	if lines := eval[[]float64](b, `[...document.querySelectorAll("#answer .answer li")].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height)`); len(lines) == 0 || slices.Max(lines) > 45 {
@@ -151,7 +151,7 @@ func TestPhoneShowsTheAnswerFirst(t *testing.T) {
 		t.Errorf("the first cell of the costliest sandbox goes from %.0f to %.0f px, down to %.0f", box[0], box[1], box[2])
 	}
 	b.click("#whole")
-	if got := flat(said()); !strings.Contains(got, whole) || strings.Contains(got, short) || !strings.Contains(got, "Of 80 comparisons") {
+	if got := flat(said()); !strings.Contains(got, whole) || strings.Contains(got, short) || !strings.Contains(got, "Of 20 comparisons") {
 		t.Errorf("on demand it says %q, want %q in it", got, whole)
 	}
 	b.size(1280, 900)
