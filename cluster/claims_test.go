@@ -92,7 +92,7 @@ func apiServer(t *testing.T, answer http.HandlerFunc) *kube.Client {
 	return api
 }
 
-// TestStorageIsAFactor: pods of all classes have the setting, so that a study compares storage in each.
+// TestStorageIsAFactor: pods of all classes have the setting, and a study compares them with the same storage.
 func TestStorageIsAFactor(t *testing.T) {
 	kinds := []sandbox.Kind{pod.New(pod.Class{Name: "process"}, nil, nil, nil), pod.New(pod.Class{Name: "runc", Class: "runc", Handler: "runc"}, nil, nil, nil)}
 	cat := catalogue.Of([]workload.Workload{fio.New()}, kinds, nil)
@@ -104,12 +104,17 @@ func TestStorageIsAFactor(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, cell := range st.Strata[0].Cells {
-		res, err := st.Resolve(cat, cell)
-		if err != nil {
-			t.Fatal(err)
+	for _, s := range st.Strata {
+		if _, shared := s.Shared.Get("storage-class"); !shared || len(s.Cells) != 2 {
+			t.Errorf("%s: %v; a class is compared with another class", s.Key, s.Cells)
 		}
-		seen[res.Sandbox+" "+res.Options["storage-class"]+" "+res.Options["claim-size"]] = true
+		for _, cell := range s.Cells {
+			res, err := st.Resolve(cat, cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[res.Sandbox+" "+res.Options["storage-class"]+" "+res.Options["claim-size"]] = true
+		}
 	}
 	if len(seen) != 4 || !seen["process fast 10GiB"] {
 		t.Errorf("%v", seen)

@@ -359,6 +359,22 @@ func (d *draft) apply(n *yaml.Node) {
 			d.factors[i].conds = append(d.factors[i].conds, c)
 		}
 	}
+	d.common()
+}
+
+// common makes a parameter that all sandboxes of the study have a factor of its own, as those of a workload are. A stratum then
+// has one level of it, and each sandbox is compared with the baseline of this level: a pod with a claim of a StorageClass with the
+// baseline's pod with such a claim. A study with one sandbox compares the sandbox's parameters instead.
+func (d *draft) common() {
+	levels := d.sandboxLevels()
+	if len(levels) < 2 || len(d.factors[d.sandbox].conds) > 0 { // the sandbox itself exists only under some levels
+		return
+	}
+	for _, f := range d.factors {
+		f.conds = slices.DeleteFunc(f.conds, func(c condition) bool {
+			return f.class == ofSandbox && c.factor == d.sandbox && !slices.ContainsFunc(levels, func(l string) bool { return !slices.Contains(c.levels, l) })
+		})
+	}
 }
 
 // compared reads compare and baseline.

@@ -74,3 +74,48 @@ func TestStorageFactors(t *testing.T) {
 		t.Errorf("cells of each workload: %v, want 2 of disk and 1 of none", got)
 	}
 }
+
+// TestCommonSandboxParams: a parameter that all sandboxes have is compared like for like, each of its levels in a stratum with a
+// baseline. One that the baseline lacks stays part of the treatment, and so do the parameters of a study's only sandbox.
+func TestCommonSandboxParams(t *testing.T) {
+	cat := testCatalogue()
+	class := param.Param{Name: "storage-class", Type: param.String, Default: "none", Storage: true, Help: "of volumes"}
+	for _, box := range []string{"process", "runc"} {
+		kind := cat.Sandboxes[box]
+		kind.Params = append(slices.Clone(kind.Params), class)
+		cat.Sandboxes[box] = kind
+	}
+	stores := cat.Workloads["net"]
+	stores.Stores = true
+	cat.Workloads["net"] = stores
+	for name, tt := range map[string]struct {
+		factors string
+		strata  []string // the treatments of each
+	}{
+		"all have it":          {"sandbox: [process, runc], storage-class: [none, fast]", []string{"sandbox=process sandbox=runc", "sandbox=process sandbox=runc"}},
+		"written first":        {"storage-class: [none, fast], sandbox: [process, runc]", []string{"sandbox=process sandbox=runc", "sandbox=process sandbox=runc"}},
+		"one lacks it":         {"sandbox: [process, runsc-systrap], storage-class: [none, fast]", []string{"sandbox=process,storage-class=none sandbox=process,storage-class=fast sandbox=runsc-systrap"}},
+		"one sandbox":          {"sandbox: [process], storage-class: [none, fast]", []string{"sandbox=process,storage-class=none sandbox=process,storage-class=fast"}},
+		"classes are compared": {"sandbox: [process, runc], storage-class: [none, fast]}\ncompare: storage-class\nstop: {fixed: 3", []string{"storage-class=none storage-class=fast", "storage-class=none storage-class=fast"}},
+	} {
+		st, err := Parse("s.yaml", []byte("study: s\nfactors: {"+tt.factors+"}\nworkloads: {disk: {kind: net}}\nsentinel: off\n"), cat, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for i, s := range st.Strata {
+			var keys []string
+			for _, c := range s.Cells {
+				keys = append(keys, st.Treatment(i, c).Key())
+			}
+			if s.Baseline != 0 {
+				t.Errorf("%s: the baseline of %s is cell %d", name, s.Key, s.Baseline)
+			}
+			got = append(got, strings.Join(keys, " "))
+		}
+		if d := cmp.Diff(tt.strata, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
