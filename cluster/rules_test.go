@@ -45,11 +45,12 @@ func (a asked) String() string {
 // fakeAPI is an API server that does what it is asked, as far as tare needs it: a pod that was
 // created is ready at once, or fails. It notes what it was asked.
 type fakeAPI struct {
-	fails  bool      // pods fail
-	denies string    // a resource that the user has no rights on
-	quota  string    // what a quota demands of pods that state nothing
-	bounds [2]string // the items of the lists of ResourceQuotas and of LimitRanges, in JSON
-	vms    string    // what KubeVirt's webhook answers; "": there is no KubeVirt
+	fails  bool              // pods fail
+	denies string            // a resource that the user has no rights on
+	quota  string            // what a quota demands of pods that state nothing
+	bounds [2]string         // the items of the lists of ResourceQuotas and of LimitRanges, in JSON
+	vms    string            // what KubeVirt's webhook answers; "": there is no KubeVirt
+	starts func(*corev1.Pod) // what a pod does that is created; nil: nothing
 
 	mu    sync.Mutex
 	asked map[asked]bool
@@ -153,6 +154,9 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 			p.Status.Phase = corev1.PodSucceeded
 		}
 		if r.URL.Query().Get("dryRun") == "" {
+			if s.starts != nil {
+				s.starts(p)
+			}
 			s.pods[r.URL.Path+"/"+p.Name] = p
 		}
 		_ = json.NewEncoder(w).Encode(p)

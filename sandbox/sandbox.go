@@ -170,6 +170,8 @@ type Launch struct {
 	Deleted     time.Duration // all of the sandbox is gone
 	Boot        []BootPhase   // the steps of its start (Phased), of kinds that tell them
 	Pulled      int64         // bytes of the image that the node pulled for the sandbox, as the node reports them; 0: none, or not known
+	// Facts are those of Instance, after its end; nil: of a kind that tells none of its launches. They are known of a launch that was cut too.
+	Facts map[string]string
 }
 
 // Spec is a sandbox that this host has made room for.

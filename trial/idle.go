@@ -56,6 +56,7 @@ func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) 
 	if err := killAll(idlers); err != nil {
 		return err
 	}
+	t.note(ep, idlers[0].got.Facts)
 	return note(0)
 }
 

@@ -35,11 +35,12 @@ func (l *launching) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Com
 	l.alive.Add(1)
 	defer l.alive.Add(-1)
 	_, _ = io.WriteString(c.Stdout, "x\n")
+	facts := map[string]string{record.FactNode: "n1", "pod": spec.Name}
 	if c.Args[0] == "/pause" {
 		<-ctx.Done()
-		return sandbox.Launch{}, ctx.Err()
+		return sandbox.Launch{Facts: facts}, ctx.Err()
 	}
-	got := sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4}
+	got := sandbox.Launch{Instruction: 2, Exited: 3, Deleted: 4, Facts: facts}
 	if l.copies = append(l.copies, spec.Copy); spec.Copy != "" {
 		got.Pulled = 1000
 	}
@@ -129,6 +130,26 @@ func TestLaunchGoesThroughBothModes(t *testing.T) {
 	one := []string{"sandbox_boot end=main,phase=sandbox,sandbox=process 3", "sandbox_boot end=main,phase=ready,sandbox=process 1", "sandbox_launch end=main,sandbox=process 4"}
 	if d := cmp.Diff(slices.Concat(one, one), got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestLaunchFacts: a trial whose sandboxes are launches records what was in force for the first of them.
+func TestLaunchFacts(t *testing.T) {
+	for mode, role := range map[workload.Mode]workload.Role{
+		workload.Launch: {Args: []string{"/hello"}, Count: 4, Burst: 2},
+		workload.Idle:   {Args: []string{"/pause"}, Count: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			role.Name, role.Mode = "main", mode
+			_, trial := launchTrial(t, role)
+			if trial.Status != record.OK {
+				t.Fatalf("%s: failed: %+v", mode, trial.Failure)
+			}
+			first := map[workload.Mode]string{workload.Launch: "-main-0whole", workload.Idle: "-main-0idle"}[mode]
+			if pod := trial.Facts["main.pod"]; trial.Facts["main.node"] != "n1" || !strings.HasSuffix(pod, first) {
+				t.Errorf("%s: %v, want those of %s", mode, trial.Facts, first)
+			}
+		})
 	}
 }
 

@@ -194,6 +194,9 @@ func (t *trial) burst(ctx context.Context, l sandbox.Launcher, ep *endpoint, fro
 		}
 		t.launchSteps(ep, &got[i])
 	}
+	if from == 0 && mode == sandbox.Whole { // what is in force does not change from launch to launch
+		t.note(ep, got[0].Facts)
+	}
 	return made, nil
 }
 

@@ -212,7 +212,10 @@ func (k *RuntimeClass) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.
 	if err != nil {
 		return l, err
 	}
-	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
+	defer func() {
+		err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+		l.Facts = i.Facts() // the kubelet has told the image by now
+	}()
 	l.Begun = i.begun
 	hear := func() error { // as late as possible: a busy kubelet's events come late, and no timed step waits for them
 		if err := i.hear(); err != nil {
