@@ -51,12 +51,16 @@ func terms() []term {
 		{record.FactRuntime, "container runtime", "", plain, false},
 		{record.FactHandler, "runtime handler", study.FactorSandbox, plain, false},
 		{record.FactRoot, "root file system", "", plain, true},
+		{record.FactStorageClass, "storage class", factorStorageClass, plain, false},
 		{record.FactNetwork, "network", "", plain, false},
 		{record.FactDevice, "network device", "", plain, false},
 		{record.FactQOS, "QoS class", "", plain, false},
 		{record.FactPriority, "priority", "", plain, false},
 	}
 }
+
+// factorStorageClass is a parameter of pods, which may be a factor.
+const factorStorageClass = "storage-class"
 
 func unlessNone(show func(float64) string) func(string) string {
 	return func(v string) string {
@@ -84,6 +88,9 @@ func (a *analysis) certificates() []Certificate {
 			}
 			c := Certificate{Stratum: s.Key, Treatment: a.study.Treatment(i, cell).Key()}
 			c.compare(base, a.counting[cell.Key()], s.Cells[s.Baseline], cell)
+			if c.Blocks > 0 {
+				c.Differ = append(c.Differ, a.otherLevels(s, cell)...)
+			}
 			if len(c.Same)+len(c.Differ) > 0 {
 				out = append(out, c)
 			}
@@ -147,6 +154,41 @@ func (c *Certificate) compare(base, own map[int]*record.Trial, baseCell, cell re
 			c.Same = append(c.Same, x.name)
 		}
 	}
+}
+
+// otherLevels are the levels in which a cell differs from its stratum's baseline beside the compared one, of factors that both
+// have: the storage class where not all sandboxes have that. A cell with the baseline's level of the compared factor that
+// differs in one other factor shows the effect of this factor alone.
+func (a *analysis) otherLevels(s *study.Stratum, cell record.Cell) (out []string) {
+	compared := false
+	for _, l := range cell {
+		was, both := s.Cells[s.Baseline].Get(l.Factor)
+		switch {
+		case !both || was == l.Value:
+		case l.Factor == a.study.Compare || slices.Contains(a.study.Tuned(), l.Factor) || follows(s, l.Factor, a.study.Compare):
+			compared = true
+		default:
+			out = append(out, fmt.Sprintf("%s %s, in the baseline %s", l.Factor, l.Value, was))
+		}
+	}
+	if !compared && len(out) == 1 {
+		return nil
+	}
+	return out
+}
+
+// follows reports whether each level of another factor has one level of this factor in a stratum: the study moves them together.
+func follows(s *study.Stratum, factor, other string) bool {
+	level := map[string]string{}
+	for _, c := range s.Cells {
+		of, _ := c.Get(other)
+		is, _ := c.Get(factor)
+		if first, seen := level[of]; seen && first != is {
+			return false
+		}
+		level[of] = is
+	}
+	return true
 }
 
 // sameProgram returns the runtime if both sides ran the same one with the same settings, in each role of each block that has

@@ -65,6 +65,45 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// TestCertificateLevels: a row whose sides differ in another factor than the compared one says so. What the study moves together
+// with the compared factor, and the effect of one other factor alone, are what it compares.
+func TestCertificateLevels(t *testing.T) {
+	cell := func(levels ...string) (c record.Cell) {
+		for i := 0; i < len(levels); i += 2 {
+			c = append(c, record.Level{Factor: levels[i], Value: levels[i+1]})
+		}
+		return c
+	}
+	const box, class, size = "sandbox", "storage-class", "claim-size"
+	for name, tt := range map[string]struct {
+		cells []record.Cell // the baseline first
+		want  [][]string    // of each of the others
+	}{
+		"another storage class": {[]record.Cell{cell(box, "process", class, "none"), cell(box, "process", class, "local"), cell(box, "gvisor", class, "none"), cell(box, "gvisor", class, "local"), cell(box, "vm")},
+			[][]string{nil, nil, {"storage-class local, in the baseline none"}, nil}},
+		"two others": {[]record.Cell{cell(box, "process", class, "a", size, "1G"), cell(box, "process", class, "b", size, "2G"), cell(box, "process", class, "a", size, "2G")},
+			[][]string{{"storage-class b, in the baseline a", "claim-size 2G, in the baseline 1G"}, nil}},
+		"moved together": {[]record.Cell{cell(box, "process", class, "a"), cell(box, "gvisor", class, "b")}, [][]string{nil}},
+	} {
+		st := &study.Study{Compare: box, Baseline: "process", Traits: native(), Workloads: []study.Workload{{Label: "w", Kind: "w", Responses: []string{"x"}}}}
+		s := study.Stratum{Key: "workload=w", Shared: cell("workload", "w")}
+		var trials []record.Trial
+		for _, c := range tt.cells {
+			c = append(s.Shared[:1:1], c...)
+			s.Cells = append(s.Cells, c)
+			trials = append(trials, record.Trial{Seq: len(trials) + 1, Block: 1, Attempt: 1, Cell: c, Status: record.OK, Facts: map[string]string{"main.node": "n1"}, Samples: []record.Sample{{Name: "x", Value: 1}}})
+		}
+		st.Strata = []study.Stratum{s}
+		r := Analyse(st, trials, nil)
+		for i := range tt.want {
+			c := &Comparison{Stratum: s.Key, Treatment: tt.cells[i+1].Key()}
+			if d := cmp.Diff(tt.want[i], r.Certificate(c).Differ); d != "" || r.Unequal(c) != (tt.want[i] != nil) {
+				t.Errorf("%s: %s: unequal %t: %s", name, c.Treatment, r.Unequal(c), d)
+			}
+		}
+	}
+}
+
 // TestCertificateMemory: a comparison of a disk with a page cache says so on a host too.
 func TestCertificateMemory(t *testing.T) {
 	trial := func(codes ...string) *record.Trial {

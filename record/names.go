@@ -140,9 +140,11 @@ const (
 	// FactRuntimeClass is a pod's RuntimeClass. Only pods have it; it is empty for the cluster's default.
 	FactRuntimeClass = "runtime_class"
 	// FactStorage begins the end of the names ROLE.storage.VOLUME: what a volume is stored on.
-	FactStorage  = "storage."
-	FactQOS      = "qos_class"
-	FactPriority = "priority"
+	FactStorage = "storage."
+	// FactStorageClass is the StorageClass of the claims of a pod that has volumes on disk, as the study names it, or "none".
+	FactStorageClass = "storage_class"
+	FactQOS          = "qos_class"
+	FactPriority     = "priority"
 	// LimitNotInForce is the code of the warning that a limit that was asked for did not hold.
 	LimitNotInForce = "limit-not-in-force"
 	// FactImageDigest ends the name of the fact with the digest of the image that a role's sandbox ran.

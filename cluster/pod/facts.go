@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"tare/cluster/observer"
 	"tare/record"
+	"tare/volume"
 )
 
 // Facts implements sandbox.Instance: what was in force, as far as it is known. The kubelet reports
@@ -31,8 +33,8 @@ func (i *instance) Facts() map[string]string {
 		f[record.FactMachine] = i.kind.study.Machines[n].Machine
 		f[record.FactKernel], f[record.FactOS], f[record.FactRuntime] = h.Kernel, h.OS, h.Tools["container runtime"]
 	}
-	if len(claimsOf(p)) > 0 {
-		f["storage_class"] = i.spec.Options[storageClass]
+	if slices.ContainsFunc(i.spec.Volumes, func(v volume.Volume) bool { return v.Medium == volume.Disk }) {
+		f[record.FactStorageClass] = cmp.Or(i.spec.Options[storageClass], noClass)
 	}
 	if found := &i.found; found.Cgroup != "" {
 		f[record.FactCPULimit], f[record.FactMemoryLimit] = observer.Limit(found.CPU), observer.Limit(float64(found.Memory))

@@ -10,6 +10,7 @@ import (
 	"tare/cluster/observer"
 	"tare/record"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // TestFacts: facts are what ran, by the pod's status and its node, not what was asked for. What
@@ -33,6 +34,16 @@ func TestFacts(t *testing.T) {
 	} {
 		if got := i.Facts()[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, known := i.Facts()[record.FactStorageClass]; known {
+		t.Error("a pod without volumes has a storage class")
+	}
+	i.spec.Volumes = []volume.Volume{{Name: "data"}}
+	for class, want := range map[string]string{"": "none", "none": "none", "fast": "fast"} {
+		i.spec.Options = map[string]string{storageClass: class}
+		if got := i.Facts()[record.FactStorageClass]; got != want {
+			t.Errorf("storage-class %q: the fact is %q, want %q", class, got, want)
 		}
 	}
 }
