@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/ordered"
 	"tare/report/words"
 )
 
@@ -13,19 +14,21 @@ import (
 func Fair(r *analyse.Result) *Section {
 	s := &Section{ID: "fair", Title: "Is the comparison fair?", About: "by what was in force"}
 	var differ, same, unread, alike, spread groups
-	silent := 0
+	var all, silent []string
+	workloads := make(map[string]string)
 	fixed := fixedLevels(r)
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		x := r.Certificate(c)
-		switch {
-		case !c.First || c.Baseline || c.Level.N == 0 || c.Base.N == 0:
-			continue
-		case x == nil:
-			silent++
+		if !c.First || c.Baseline || c.Level.N == 0 || c.Base.N == 0 {
 			continue
 		}
 		where := words.Stratum(r, c.Workload, c.Shared, fixed) + " in " + c.Treatment
+		all, workloads[where] = append(all, where), c.Workload
+		x := r.Certificate(c)
+		if x == nil {
+			silent = append(silent, where)
+			continue
+		}
 		for _, d := range x.Differ {
 			differ.add(d, where)
 		}
@@ -42,11 +45,14 @@ func Fair(r *analyse.Result) *Section {
 			unread.add(words.List(x.Unread), where)
 		}
 	}
+	in := func(members []string) string {
+		return "In " + words.Count(len(members), "comparison") + which(members, workloads, len(members) == len(all))
+	}
 	for _, d := range differ.names {
 		s.Item(d, strings.Join(differ.members[d], ", "))
 	}
 	for _, x := range same.names {
-		s.Item("", "In "+words.Count(len(same.members[x]), "comparison")+" both sides had the same "+x+".")
+		s.Item("", in(same.members[x])+" both sides had the same "+x+".")
 	}
 	for _, x := range alike.names {
 		s.Item("", "In "+words.Count(len(alike.members[x]), "comparison")+" both sides ran the same runtime, "+x+", with the same settings, so their ratios do not show the cost of another runtime ("+strings.Join(alike.members[x], ", ")+").")
@@ -58,16 +64,36 @@ func Fair(r *analyse.Result) *Section {
 		return s
 	}
 	for _, x := range unread.names {
-		text := "In " + words.Count(len(unread.members[x]), "comparison") + ", these facts are unknown: " + x + "."
+		text := in(unread.members[x]) + ", these facts are unknown: " + x + "."
 		if !strings.Contains(r.Flags, "--observe") {
 			text += " Run the study with --observe to read them on the nodes."
 		}
 		s.Item("", text)
 	}
-	if silent > 0 {
-		s.Item("", "In "+words.Count(silent, "comparison")+", the trials do not record the conditions of either side.")
+	if len(silent) > 0 {
+		s.Item("", in(silent)+", the trials do not record the conditions of either side.")
 	}
 	return s
+}
+
+// maxNamed is the most comparisons, or else workloads, that a line names.
+const maxNamed = 3
+
+// which says in parentheses which comparisons are meant, or of which workloads, where they are few and not all.
+func which(members []string, workloads map[string]string, all bool) string {
+	var of []string
+	for _, m := range members {
+		of = ordered.Add(of, workloads[m])
+	}
+	switch {
+	case all:
+		return ""
+	case len(members) <= maxNamed:
+		return " (" + strings.Join(members, ", ") + ")"
+	case len(of) <= maxNamed:
+		return " (of " + words.List(of) + ")"
+	}
+	return ""
 }
 
 // copies says on which nodes the copies of both sides were.

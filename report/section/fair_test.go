@@ -1,9 +1,15 @@
 package section
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tare/analyse"
+	"tare/record"
 )
 
 // TestFairCopies: each side's copies are told with their nodes, once where both are alike.
@@ -25,6 +31,46 @@ func TestFairCopies(t *testing.T) {
 	} {
 		if got := copies(&analyse.Certificate{Copies: tt.own, BaseCopies: tt.base}); got != tt.want {
 			t.Errorf("%q\nwant %q", got, tt.want)
+		}
+	}
+}
+
+// TestFairNames: a line about some of the comparisons names them, or their workloads, where they are few.
+func TestFairNames(t *testing.T) {
+	for name, tt := range map[string]struct {
+		known, silent []string // the workloads of comparisons with and without a certificate
+		want          []string
+	}{
+		"few":  {[]string{"fio", "net"}, []string{"startup"}, []string{"In 2 comparisons (fio in sandbox=runc, net in sandbox=runc) both", "In 1 comparison (startup in sandbox=runc), the"}},
+		"many": {[]string{"a", "b", "c", "d"}, []string{"s", "s", "s", "s"}, []string{"In 4 comparisons both", "In 4 comparisons (of s), the"}},
+		"all":  {nil, []string{"s", "s"}, []string{"In 2 comparisons, the"}},
+	} {
+		r := &analyse.Result{Compare: "sandbox", OnCluster: true}
+		for i, w := range slices.Concat(tt.known, tt.silent) {
+			shared := record.Cell{{Factor: "workload", Value: w}, {Factor: "n", Value: fmt.Sprint(i)}}
+			if name == "few" {
+				shared = shared[:1]
+			}
+			c := analyse.Comparison{Workload: w, Stratum: shared.Key(), Shared: shared, Treatment: "sandbox=runc", First: true}
+			c.Level.N, c.Base.N = 3, 3
+			r.Compared = append(r.Compared, c)
+			if i < len(tt.known) {
+				r.Certificates = append(r.Certificates, analyse.Certificate{Stratum: c.Stratum, Treatment: c.Treatment, Same: []string{"node"}})
+			}
+		}
+		slices.SortFunc(r.Certificates, func(x, y analyse.Certificate) int { return strings.Compare(x.Stratum, y.Stratum) })
+		var got []string
+		for _, b := range Fair(r).Blocks {
+			for n, item := range b.List {
+				if len(tt.want) > n && strings.HasPrefix(item.Text, tt.want[n]) {
+					got = append(got, tt.want[n])
+				} else {
+					got = append(got, item.Text)
+				}
+			}
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
 		}
 	}
 }
