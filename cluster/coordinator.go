@@ -51,6 +51,7 @@ type Brief struct {
 	AtOnce        int                 // trials on different nodes; 0: one on each machine
 	AtMost        int                 // of those that a quota of the namespace has room for; 0: all
 	Skips         []record.Skip       // cells whose pods a quota refuses
+	Alone         []string            // keys of strata whose trials take no turns, for lack of room on a node
 	QPS           float32             // the most requests per second to the API server; 0: the default
 }
 
@@ -311,7 +312,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	cold := s.copies(st)
 	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated, s.nodes != nil}
 	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
-		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Trying: r.Trying,
+		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Alone: s.brief.Alone, Trying: r.Trying,
 	}}
 }
 

@@ -20,14 +20,16 @@ import (
 	"tare/workload"
 )
 
-// fit is how a study fits in the bounds of the namespace of -n.
+// fit is how a study fits in the bounds of the namespace of -n, and on its nodes.
 type fit struct {
 	skips  []record.Skip // cells whose pods a ResourceQuota refuses, because they state too little
 	atMost int           // trials, or blocks that take turns, at the same time; 0: all that there are machines for
+	alone  []string      // keys of strata whose trials take no turns: the pods of a block have no room together
 	notes  []string      // for the user
 }
 
-// Fits returns an error if a trial of a study never fits in the namespace of -n, and tells the user what its bounds change.
+// Fits returns an error if a trial of a study never fits in the namespace of -n, and tells the user what its bounds, and those of the
+// nodes, change.
 func (s *Site) Fits(ctx context.Context, r site.Request, loads map[string]workload.Workload) error {
 	on, err := s.choose(r.Study)
 	if err != nil {
@@ -43,10 +45,11 @@ func (s *Site) Fits(ctx context.Context, r site.Request, loads map[string]worklo
 	return nil
 }
 
-// fits compares what a study asks of the namespace of -n with its ResourceQuotas and LimitRanges, before anything is made there.
+// fits compares what a study asks of the namespace of -n with its ResourceQuotas and LimitRanges, and what blocks in turns ask of the
+// nodes with what these have, before anything is made there.
 func (s *Site) fits(ctx context.Context, r site.Request, loads map[string]workload.Workload, on *chosen) (out fit, err error) {
 	b, err := s.bounds(ctx)
-	if err != nil || len(b.quotas)+len(b.ranges) == 0 {
+	if err != nil || len(b.quotas)+len(b.ranges) == 0 && !inTurns(r.Study) {
 		return out, err
 	}
 	always := s.always(&b, on.nodes, on.tolerations)
@@ -84,7 +87,12 @@ func (s *Site) fits(ctx context.Context, r site.Request, loads map[string]worklo
 		out.notes = append(out.notes, fmt.Sprintf("a LimitRange of namespace %s gives pods that state no limit %s, those of process too: it counts in %d cells of the study, which does not ask for it; set cpu-limit and memory-limit in the study, or use another namespace (-n)",
 			s.Namespace, list(gives), given))
 	}
-	needs := needsOf(r, trials)
+	alone, notes, err := s.alone(ctx, r, trials, always, on)
+	if err != nil {
+		return fit{}, err
+	}
+	out.alone, out.notes = alone, append(out.notes, notes...)
+	needs := needsOf(r, trials, alone)
 	if short := b.short(always, needs); len(short) > 0 {
 		return fit{}, errors.New(strings.Join(short, "; "))
 	}
@@ -185,7 +193,7 @@ func (a *cellAsk) add(o kube.Object, many int64, classes []pod.Class, b *bounds)
 		}
 	case *kubevirtv1.VirtualMachineInstance:
 		// KubeVirt decides what the launcher's pod states. It is not less than this.
-		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: o.Spec.NodeSelector, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 			Limits: o.Spec.Domain.Resources.Limits, Requests: maps.Clone(o.Spec.Domain.Resources.Requests),
 		}}}}}
 		if m := o.Spec.Domain.Memory; m != nil && m.Guest != nil && p.Spec.Containers[0].Resources.Requests.Memory().Cmp(*m.Guest) < 0 {
@@ -227,8 +235,8 @@ type need struct {
 	what string
 }
 
-// needsOf are those of a study's trials.
-func needsOf(r site.Request, trials map[string]*cellAsk) (out []need) {
+// needsOf are those of a study's trials. Trials of the strata in alone take no turns.
+func needsOf(r site.Request, trials map[string]*cellAsk, alone []string) (out []need) {
 	if s := r.Study.Sentinel; s != nil && trials[s.Cell.Key()] != nil {
 		out = append(out, need{trials[s.Cell.Key()].ask, s.Cell.String()})
 	}
@@ -239,7 +247,7 @@ func needsOf(r site.Request, trials map[string]*cellAsk) (out []need) {
 			a := trials[cell.Key()]
 			switch {
 			case a == nil:
-			case w.Turns > 0 || w.AutoTurns:
+			case w.Turns > 0 && !slices.Contains(alone, r.Study.Strata[i].Key):
 				block.ask = block.and(a.ask)
 			default:
 				out = append(out, need{a.ask, cell.String()})

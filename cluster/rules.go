@@ -107,6 +107,7 @@ func UserRules(t Tier) []Rule {
 			whole(rule("create a namespace for each study, and delete it with everything in it", "", []string{"namespaces"}, "create", "get", "list", "delete")),
 			rule("limit the number of a study's pods", "", []string{"resourcequotas"}, "create"))
 	}
+	out = append(out, optional(whole(rule("find out before a study starts whether the pods of a block in turns have room on a node together", "", []string{"pods"}, "list"))))
 	elsewhere := []string{"serviceaccounts"}
 	removes, finds := []string{"create"}, []string{"create"}
 	if !t.Own {

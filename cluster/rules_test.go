@@ -49,6 +49,7 @@ type fakeAPI struct {
 	denies string            // a resource that the user has no rights on
 	quota  string            // what a quota demands of pods that state nothing
 	bounds [2]string         // the items of the lists of ResourceQuotas and of LimitRanges, in JSON
+	others map[string]string // pods, in JSON, by the field selector that lists them
 	vms    string            // what KubeVirt's webhook answers; "": there is no KubeVirt
 	starts func(*corev1.Pod) // what a pod does that is created; nil: nothing
 
@@ -173,12 +174,15 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
 		}
 	case a.verb == "watch": // it ends at once
+	case a.whole && a.verb == "list" && a.resource == s.denies:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	case a.verb == "list" && a.resource == "nodes":
 		_ = json.NewEncoder(w).Encode(corev1.NodeList{Items: []corev1.Node{node("node1"), node("node2")}})
 	case a.resource == "runtimeclasses":
 		_, _ = io.WriteString(w, `{"kind":"RuntimeClassList","apiVersion":"node.k8s.io/v1","items":[{"metadata":{"name":"gvisor"},"handler":"runsc"}]}`)
 	case a.verb == "list":
-		items := map[string]string{"resourcequotas": s.bounds[0], "limitranges": s.bounds[1]}[a.resource]
+		items := map[string]string{"resourcequotas": s.bounds[0], "limitranges": s.bounds[1], "pods": s.others[r.URL.Query().Get("fieldSelector")]}[a.resource]
 		fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":[%s]}`, kinds[a.resource], version, items)
 	case a.resource == "pods" && a.verb == "get" && s.pods[r.URL.Path] != nil:
 		_ = json.NewEncoder(w).Encode(s.pods[r.URL.Path])
@@ -257,6 +261,9 @@ func TestUserRules(t *testing.T) {
 			}
 			if _, err := s.connect(t.Context(), site.Request{Study: &study.Study{}}); err == nil || !strings.Contains(err.Error(), "forward") {
 				t.Errorf("%s: the connection ends at the forwarded port, with %v", what, err)
+			}
+			if _, err := s.rooms(t.Context(), ask{}, &chosen{nodes: s.untainted()}); err != nil {
+				t.Error(err)
 			}
 			if _, err := s.Clean(t.Context(), "", false); err != nil {
 				t.Error(err)

@@ -78,7 +78,7 @@ type Session interface {
 	// Expected is how long a trial of the cell takes, before any has run.
 	Expected(record.Cell) time.Duration
 	// Trials makes the trials that plan.Plan.Together returns, within ctx: one, or those of a
-	// block, measured in turns. It returns one trial for each, in the same order. If one went
+	// block, measured in turns, or one after another if there is no room for all at once. It returns one trial for each, in the same order. If one went
 	// wrong, its Failure says how. If the node is gone, the Failure has the kind
 	// record.NodeLost, and no more trials are requested on that node.
 	Trials(context.Context, []plan.Next) []record.Made

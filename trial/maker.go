@@ -31,6 +31,8 @@ type Maker struct {
 	// Nodes are those of the Place, sorted by name, for trials on several of them (record.PathNodes, study.CopiesSpread).
 	// Fewer than two: the Place is one node.
 	Nodes []string
+	// Alone are the keys of the strata that have no room for all sandboxes of a block at once. Their trials run one after another.
+	Alone []string
 	// Trying hears of each kind that Skips is about to try, and for how long at most, 0 if
 	// that is not known; what it returns is called when that has ended.
 	Trying func(kind string, within time.Duration) (done func())

@@ -23,12 +23,22 @@ import (
 // Their sandboxes start together. Then each cell is weighed for a short time, as often as the plan
 // says, in the given order and in the reverse order alternately, so that a drift of the host falls
 // on all alike. A trial's figures are those of its turns together. A trial that fails ends, and the
-// others go on.
+// others go on. Where all sandboxes of a block have no room, each trial has all its turns before the next one
+// starts: the plan, and the time that a block measures, stay the same.
 func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	turns := nexts[0].Turns
 	if turns < 1 {
 		t, evidence := m.Trial(ctx, nexts[0])
 		return []record.Made{{Trial: t, Evidence: evidence}}
+	}
+	if len(nexts) > 1 && slices.Contains(m.Alone, m.Study.Strata[nexts[0].Stratum].Key) {
+		var out []record.Made
+		for i := range nexts {
+			made := m.Trials(ctx, nexts[i:i+1])
+			made[0].Warnings = append(made[0].Warnings, record.Warning{Code: "alone", Text: "there is no room for all sandboxes of a block at once, so the trial had its turns alone"})
+			out = append(out, made...)
+		}
+		return out
 	}
 	out := make([]record.Made, len(nexts))
 	running := make([]*trial, len(nexts))
@@ -43,7 +53,7 @@ func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 		f(t)
 		over := t.rec.Status == record.Failed || len(t.readings) == turns
 		if over {
-			t.combine()
+			t.combine(len(nexts) > 1)
 			out[i].Trial, out[i].Evidence = t.finish(ctx, nexts[i])
 			running[i] = nil
 		}
@@ -112,8 +122,9 @@ func (t *trial) refresh() error {
 	return t.phase(PhaseLayOut, func() error { t.dropCaches(); return nil })
 }
 
-// combine makes one trial of its turns. docs/method/stopping.md, "Turns", says how each figure is had.
-func (t *trial) combine() {
+// combine makes one trial of its turns. docs/method/stopping.md, "Turns", says how each figure is had. Between the turns of a trial
+// that has others beside it, these are weighed.
+func (t *trial) combine(beside bool) {
 	if t.rec.Status != record.OK {
 		return
 	}
@@ -156,7 +167,9 @@ func (t *trial) combine() {
 			}
 		}
 	}
-	t.keepIdle()
+	if beside {
+		t.keepIdle()
+	}
 	t.mergeSeries()
 }
 

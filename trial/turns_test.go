@@ -139,6 +139,33 @@ func TestTurnsThatFail(t *testing.T) {
 	}
 }
 
+// TestTurnsAlone: where a block has no room for all its sandboxes at once, each trial has all its turns before the next one starts.
+func TestTurnsAlone(t *testing.T) {
+	e, j := engine(t, "")
+	turning(e)
+	e.Alone = []string{e.Study.Strata[0].Key}
+	nexts := of(t, e)
+	made := e.Trials(t.Context(), nexts)
+	if len(made) != 2 || made[0].Seq != nexts[0].Seq || made[1].Seq != nexts[1].Seq || made[0].Status != record.OK || made[1].Status != record.OK {
+		t.Fatalf("%+v", made)
+	}
+	var lines []string
+	for _, l := range j.lines {
+		if strings.HasPrefix(l, "start client") || strings.HasPrefix(l, "exec call") || strings.HasPrefix(l, "stop client") || strings.HasPrefix(l, "release") {
+			lines = append(lines, strings.Fields(l)[0])
+		}
+	}
+	for _, m := range made {
+		if len(m.Warnings) != 1 || m.Warnings[0].Code != "alone" {
+			t.Errorf("warnings %v", m.Warnings)
+		}
+	}
+	want := strings.Fields("start exec exec exec stop release start exec exec exec stop release")
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestIdleCPU: two turns of a second each, and between them half a second of CPU in ten.
 func TestIdleCPU(t *testing.T) {
 	at := record.MakeLabels(record.LabelEndpoint, "server")

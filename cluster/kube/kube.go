@@ -206,6 +206,14 @@ func (c *Client) List(ctx context.Context, namespace, labels string, into runtim
 		VersionedParams(&metav1.ListOptions{LabelSelector: labels}, c.params).Do(ctx).Into(into)
 }
 
+// PodsOn reads the pods on a node, of all namespaces.
+func (c *Client) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var out corev1.PodList
+	group, name := c.of(&out)
+	err := group.Get().Resource(name).VersionedParams(&metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}, c.params).Do(ctx).Into(&out)
+	return out.Items, err
+}
+
 // Delete removes the object with obj's name, after grace. It returns no error if the object is already gone.
 func (c *Client) Delete(ctx context.Context, obj Object, grace time.Duration) error {
 	group, name := c.of(obj)
