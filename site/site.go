@@ -78,8 +78,8 @@ type Session interface {
 	// Expected is how long a trial of the cell takes, before any has run.
 	Expected(record.Cell) time.Duration
 	// Trials makes the trials that plan.Plan.Together returns, within ctx: one, or those of a
-	// block, measured in turns, or one after another if there is no room for all at once. It returns one trial for each, in the same order. If one went
-	// wrong, its Failure says how. If the node is gone, the Failure has the kind
+	// block, measured in turns, or one after another if there is no room for all at once. It
+	// returns one trial for each, in the same order. If one went wrong, its Failure says how. If the node is gone, the Failure has the kind
 	// record.NodeLost, and no more trials are requested on that node.
 	Trials(context.Context, []plan.Next) []record.Made
 	// Close removes what Open made, and gives the place back. It tells the user what it

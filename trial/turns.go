@@ -31,15 +31,20 @@ func (m *Maker) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 		t, evidence := m.Trial(ctx, nexts[0])
 		return []record.Made{{Trial: t, Evidence: evidence}}
 	}
-	if len(nexts) > 1 && slices.Contains(m.Alone, m.Study.Strata[nexts[0].Stratum].Key) {
-		var out []record.Made
-		for i := range nexts {
-			made := m.Trials(ctx, nexts[i:i+1])
-			made[0].Warnings = append(made[0].Warnings, record.Warning{Code: "alone", Text: "there is no room for all sandboxes of a block at once, so the trial had its turns alone"})
-			out = append(out, made...)
-		}
-		return out
+	if !slices.Contains(m.Alone, m.Study.Strata[nexts[0].Stratum].Key) {
+		return m.turns(ctx, nexts, turns)
 	}
+	var out []record.Made
+	for i := range nexts {
+		made := m.turns(ctx, nexts[i:i+1], turns)
+		made[0].Warnings = append(made[0].Warnings, record.Warning{Code: "alone", Text: "there is no room for all sandboxes of a block at once, so the trial had its turns alone"})
+		out = append(out, made...)
+	}
+	return out
+}
+
+// turns makes trials whose sandboxes run at the same time.
+func (m *Maker) turns(ctx context.Context, nexts []plan.Next, turns int) []record.Made {
 	out := make([]record.Made, len(nexts))
 	running := make([]*trial, len(nexts))
 	spent := make([]time.Duration, len(nexts)) // by each trial alone
