@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -91,13 +91,27 @@ func TestAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			slices.Sort(got.alone)
 			if keys := strings.Join(got.alone, " "); keys != c.want {
 				t.Errorf("%q run one after another, want %q", keys, c.want)
 			}
 			notes := strings.Join(got.notes, "\n")
 			if !strings.HasPrefix(notes, c.note) || (notes == "") != (c.note == "") {
 				t.Errorf("notes %q, want %q", notes, c.note)
+			}
+			if c.want == "" {
+				return
+			}
+			s.Workloads, s.Say = loads, func(string, ...any) {}
+			if _, err := s.connect(t.Context(), r); err == nil || !strings.Contains(err.Error(), "forward") {
+				t.Fatal(err)
+			}
+			var b Brief
+			if err := json.Unmarshal(fake.brief, &b); err != nil {
+				t.Fatal(err)
+			}
+			inside := &insideSite{brief: b, api: s.api, owner: &corev1.Pod{}, loads: loads}
+			if maker := inside.session(t.Context(), r).Maker; strings.Join(maker.Alone, " ") != c.want {
+				t.Errorf("the coordinator hears of %q", maker.Alone)
 			}
 		})
 	}

@@ -56,6 +56,7 @@ type fakeAPI struct {
 	mu    sync.Mutex
 	asked map[asked]bool
 	pods  map[string]*corev1.Pod // by path
+	brief []byte                 // of the last coordinator
 }
 
 func newFake(t *testing.T) (*fakeAPI, kube.Where) {
@@ -168,6 +169,10 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 		_, _ = io.WriteString(w, `{"kind":"KubeVirtList","apiVersion":"kubevirt.io/v1","items":[{"status":{"observedKubeVirtVersion":"v1.6.0"}}]}`)
 	case a.verb == "create":
 		body, _ := io.ReadAll(r.Body)
+		var secret corev1.Secret
+		if json.Unmarshal(body, &secret) == nil && secret.Data[briefFile] != nil {
+			s.brief = secret.Data[briefFile]
+		}
 		_, _ = w.Write(body)
 	case a.verb == "watch" && a.resource == "pods" && s.fails:
 		for _, p := range s.pods {
