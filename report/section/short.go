@@ -120,7 +120,7 @@ func costNames(r *analyse.Result) func(*analyse.Comparison) string {
 	}
 }
 
-// Costs returns the table of costs, with a row for each workload variant and a column for each level of the compared factor. If
+// Costs returns the table of costs, with a row for each workload variant and a column for each of words.Sides. If
 // there are too many variants, it has a row for each workload, with the range of the workload's variants.
 func Costs(r *analyse.Result) *Section {
 	s := &Section{ID: "costs"}
@@ -128,18 +128,8 @@ func Costs(r *analyse.Result) *Section {
 	for i := range r.Compared {
 		first[r.Compared[i].Workload] = first[r.Compared[i].Workload] || r.Compared[i].First
 	}
-	var levels []record.Level
-	by := make(map[string]record.Level)
-	for _, t := range r.Treatments {
-		if len(t.Cell) == 0 {
-			continue
-		}
-		by[t.Key] = t.Cell[0]
-		if !t.Baseline && !slices.Contains(levels, t.Cell[0]) {
-			levels = append(levels, t.Cell[0])
-		}
-	}
-	rows := make(map[string]map[record.Level]*words.Group) // by workload and response
+	baseline, sides := words.Sides(r)
+	rows := make(map[string]map[*words.Side]*words.Group) // by workload and response
 	base := make(map[string]string)
 	var order []string
 	for i := range r.Compared {
@@ -152,12 +142,12 @@ func Costs(r *analyse.Result) *Section {
 			}
 		}
 	}
-	for _, l := range levels {
+	for _, l := range sides {
 		var list []string
 		of := make(map[string][]*analyse.Comparison)
 		for i := range r.Compared {
 			c := &r.Compared[i]
-			if !c.Baseline && by[c.Treatment] == l && (c.First || !first[c.Workload]) {
+			if l.Has(c) && (c.First || !first[c.Workload]) {
 				k := name(c)
 				list = ordered.Add(list, k)
 				of[k] = append(of[k], c)
@@ -165,7 +155,7 @@ func Costs(r *analyse.Result) *Section {
 		}
 		for _, k := range list {
 			if rows[k] == nil {
-				rows[k] = make(map[record.Level]*words.Group)
+				rows[k] = make(map[*words.Side]*words.Group)
 				order = append(order, k)
 			}
 			rows[k][l] = words.Groups(of[k])[0] // all are of one response
@@ -174,15 +164,15 @@ func Costs(r *analyse.Result) *Section {
 	if len(order) == 0 {
 		return s
 	}
-	t := NewTable(1, "times "+r.Baseline+"'s cost", r.Baseline)
+	t := NewTable(1, "times "+r.Baseline+"'s cost", baseline)
 	t.Sparing, t.All = true, "--full"
-	for _, l := range levels {
-		t.Add(r.LevelName(l))
+	for _, l := range sides {
+		t.Add(l.Name)
 	}
 	seen := make(map[stat.Verdict]bool)
 	for _, k := range order {
 		row := t.Row(k, cmp.Or(base[k], "-"))
-		for i, l := range levels {
+		for i, l := range sides {
 			if g := rows[k][l]; g != nil {
 				var v stat.Verdict
 				row[2+i], v = costsCell(g)

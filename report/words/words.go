@@ -12,7 +12,6 @@
 package words
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -66,27 +65,16 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 		return nil
 	}
 	out := []Sentence{Headline(r)}
-	by := make(map[record.Level][]*analyse.Comparison) // by level of the compared factor
-	about := make(map[string]record.Level)
-	for _, t := range r.Treatments {
-		if len(t.Cell) > 0 {
-			about[t.Key] = t.Cell[0]
+	_, sides := Sides(r)
+	for _, k := range sides {
+		var of []*analyse.Comparison
+		for i := range r.Compared {
+			if c := &r.Compared[i]; k.Has(c) {
+				of = append(of, c)
+			}
 		}
-	}
-	for i := range r.Compared {
-		if c := &r.Compared[i]; !c.Baseline {
-			by[about[c.Treatment]] = append(by[about[c.Treatment]], c)
-		}
-	}
-	for _, t := range r.Treatments {
-		l := about[t.Key]
-		if len(by[l]) == 0 {
-			continue
-		}
-		tone, text, short := costs(by[l], opt.items())
-		name := cmp.Or(r.LevelName(l), t.Key) + ": "
-		out = append(out, Sentence{t.Key, tone, name + text + idles(r, l), name + short})
-		delete(by, l)
+		tone, text, short := costs(of, opt.items())
+		out = append(out, Sentence{k.Of[0].Key, tone, k.Name + ": " + text + idles(r, k.Of[0].Cell[0]), k.Name + ": " + short})
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {
 		out = append(out, Sentence{Tone: Note, Text: p.Summary})
