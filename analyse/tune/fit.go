@@ -39,7 +39,7 @@ func fit(values [][]float64) (e *estimate, ok bool) {
 	for b, block := range values {
 		any := false
 		for i, v := range block {
-			if v > 0 && !math.IsInf(v, 1) {
+			if good(v) {
 				any = true
 				if _, is := row[i]; !is {
 					row[i] = 0
@@ -66,7 +66,7 @@ func fit(values [][]float64) (e *estimate, ok bool) {
 	for j, b := range used {
 		for i, v := range values[b] {
 			k, is := row[i]
-			if !is || !(v > 0) || math.IsInf(v, 1) {
+			if !is || !good(v) {
 				continue
 			}
 			y := math.Log(v)
@@ -101,6 +101,9 @@ func fit(values [][]float64) (e *estimate, ok bool) {
 	e.seed = uint64(n)
 	return e, true
 }
+
+// good reports whether a value was measured, and has a logarithm.
+func good(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
 func add(a *mat.SymDense, c *mat.VecDense, i, j int, v, y float64) {
 	a.SetSym(i, j, a.At(i, j)+v)
@@ -156,14 +159,16 @@ func (e *estimate) draw(g Goal) draws {
 			}
 			// Right: the level reaches the share, or nearly, and no lower level clearly does.
 			if missed && rel >= share-margin {
-				d.right[k] += 1. / drawn
+				d.right[k]++
 			}
 			missed = missed && rel < share+min(margin, -share/2)
 		}
-		d.answer[lowest] += 1. / drawn
+		d.answer[lowest]++
 	}
 	tail := (1 - g.Confidence) / 2
 	for k, s := range shares {
+		d.answer[k] /= drawn // counted as whole numbers before, so that certainty is exactly 1
+		d.right[k] /= drawn
 		slices.Sort(s)
 		d.lo[k] = math.Exp(s[int(tail*float64(len(s)))])
 		d.hi[k] = math.Exp(s[int((1-tail)*float64(len(s)-1))])

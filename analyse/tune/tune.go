@@ -57,9 +57,8 @@ type Step struct {
 }
 
 const (
-	// streak is how many blocks in a row must give the same clear answer. The first block makes the
-	// answer clear, perhaps by chance. The other two are fresh and confirm it.
-	streak = 3
+	// confirmations is how many fresh blocks must agree with a clear answer. The blocks before them made it clear, perhaps by chance.
+	confirmations = 2
 	// chance is the least probability of being the answer at which a cell is measured again.
 	chance = 0.05
 )
@@ -70,35 +69,39 @@ const (
 func Next(values [][]float64, grid Grid, g Goal) Step {
 	sp := newSpace(grid)
 	values = sp.rows(values)
-	step := Step{Stage: Screening, Measure: sp.screen, Answer: -1, Best: -1, Levels: make([]Level, len(sp.cells))}
-	clear, last := 0, -1
-	for n := max(1, len(values)-streak+1); n <= len(values); n++ {
-		s := look(values[:n], sp, g)
-		if s.Answer < 0 {
-			continue // nothing was measured yet: the screen again
-		}
-		switch {
-		case s.Stage != Confirming:
-			clear = 0
-		case s.Answer == last:
-			clear++
-		default:
-			clear = 1
-		}
-		last, step = s.Answer, s
+	step, _ := look(values, sp, g)
+	if step.Answer < 0 { // nothing was measured yet: the screen again
+		step.Stage, step.Measure = Screening, sp.screen
 	}
-	if clear >= streak {
+	if step.Stage == Confirming && confirmed(values, sp, g, step.Answer) {
 		step.Stage, step.Measure = Found, nil
 	}
 	return sp.columns(step, len(grid.Closed))
 }
 
-// look judges the blocks by themselves; the stage is Narrowing or Confirming.
-func look(values [][]float64, sp *space, g Goal) Step {
+// confirmed reports whether enough fresh blocks agree with a clear answer. A block that lacks the answer or its rival, because a trial
+// failed, does not count: only differences within blocks say something.
+func confirmed(values [][]float64, sp *space, g Goal, answer int) bool {
+	fresh := 0
+	for n := len(values) - 1; n > 0 && fresh < confirmations; n-- {
+		before, rival := look(values[:n], sp, g)
+		if before.Stage != Confirming || before.Answer != answer {
+			return false
+		}
+		if good(values[n][answer]) && (rival < 0 || good(values[n][rival])) {
+			fresh++
+		}
+	}
+	return fresh == confirmations
+}
+
+// look judges the blocks by themselves; the stage is Narrowing or Confirming. It also returns the answer's rival, which
+// each confirming block measures beside it; -1: no other cell was measured.
+func look(values [][]float64, sp *space, g Goal) (step Step, rival int) {
 	e, ok := fit(values)
-	step := Step{Stage: Narrowing, Answer: -1, Best: -1, Levels: make([]Level, len(sp.cells))}
+	step = Step{Stage: Narrowing, Answer: -1, Best: -1, Levels: make([]Level, len(sp.cells))}
 	if !ok {
-		return step
+		return step, -1
 	}
 	d := e.draw(g)
 	best, answer := 0, 0
@@ -123,6 +126,10 @@ func look(values [][]float64, sp *space, g Goal) Step {
 			need = append(need, e.levels[end])
 		}
 	}
+	rival = e.rival(sp, d, answer)
+	if rival >= 0 {
+		need = append(need, rival)
+	}
 	once := e.once(best)
 	if len(probes) == 0 && len(once) == 0 && len(values) > 1 && e.blocks[answer] > 1 && step.Sure >= g.Confidence {
 		step.Stage = Confirming
@@ -136,7 +143,26 @@ func look(values [][]float64, sp *space, g Goal) Step {
 	}
 	slices.Sort(need)
 	step.Measure = slices.Compact(need)
-	return step
+	return step, rival
+}
+
+// rival is the cell that is the most probable answer after the answer. Without chances, it is the nearest measured one, of two
+// the lower. -1 stands for none.
+func (e *estimate) rival(sp *space, d draws, answer int) int {
+	rival := -1
+	for k, i := range e.levels {
+		if k == answer {
+			continue
+		}
+		if rival < 0 || d.answer[k] > d.answer[rival] ||
+			d.answer[k] == d.answer[rival] && sp.distance(i, e.levels[answer]) < sp.distance(e.levels[rival], e.levels[answer]) {
+			rival = k
+		}
+	}
+	if rival < 0 {
+		return -1
+	}
+	return e.levels[rival]
 }
 
 // share is the share of the best that a level must reach. If the goal is the best itself, a level within
