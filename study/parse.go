@@ -171,6 +171,7 @@ func parse(file string, src []byte, cat Catalogue, sets []string, limit int) (*S
 	d.stratumResponses()
 	d.objectiveOf(find(keys["stop"].val, "objective"))
 	d.places(find(keys["stop"].val, "factors"))
+	d.inOrder()
 	d.mixOf(keys["stop"].val)
 	d.tablesOf()
 	d.figuresOf()

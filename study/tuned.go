@@ -1,11 +1,16 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/ordered"
 	"tare/param"
 )
 
@@ -77,4 +82,79 @@ func (d *draft) places(n *yaml.Node) {
 			s.Places = append(s.Places, at)
 		}
 	}
+}
+
+// inOrder refuses numbers among the levels of a tuned factor that neither rise nor fall: the lowest level that reaches a share would be any
+// of them. Words are in the user's order. A study of results may have what an earlier tare accepted.
+func (d *draft) inOrder() {
+	if d.study.Stop.Tune == 0 || d.cat.Stored {
+		return
+	}
+	for _, name := range d.study.Tuned() {
+		i := d.index[name]
+		for j := range d.study.Strata {
+			s := &d.study.Strata[j]
+			levels := slices.Clone(d.levelsFor(d.loads[s.Workload], i))
+			for _, c := range s.Cells { // of an entry of include: after the others
+				level, _ := c.Get(name)
+				levels = ordered.Add(levels, level)
+			}
+			if right := d.sorted(d.factors[i], levels); right != nil {
+				d.bad(d.factors[i].at, "write "+strings.Join(right, ", "), "the levels of %s are not in order, and the lowest of them is asked for: %s", name, strings.Join(levels, ", "))
+				break
+			}
+		}
+	}
+}
+
+// sorted returns levels with the numbers among them in rising order; nil if these rise or fall already.
+func (d *draft) sorted(f *factor, levels []string) []string {
+	ps := d.paramsOf(f, d.loads)
+	type number struct {
+		text  string
+		value float64
+	}
+	var numbers []number
+	var at []int
+	for k, l := range levels {
+		if v, ok := numberOf(ps, l); ok {
+			numbers, at = append(numbers, number{l, v}), append(at, k)
+		}
+	}
+	by := func(a, b number) int { return cmp.Compare(a.value, b.value) }
+	if slices.IsSortedFunc(numbers, by) || slices.IsSortedFunc(numbers, func(a, b number) int { return by(b, a) }) {
+		return nil
+	}
+	slices.SortStableFunc(numbers, by)
+	out := slices.Clone(levels)
+	for n, k := range at {
+		out[k] = numbers[n].text
+	}
+	return out
+}
+
+// numberOf is a level as a number in its parameter's base unit; ok is false for words.
+func numberOf(ps []param.Param, level string) (v float64, ok bool) {
+	if len(ps) == 0 || slices.Contains(ps[0].Words, level) {
+		return 0, false
+	}
+	var err error
+	var n int64
+	switch ps[0].Type {
+	case param.Int, param.Float:
+		v, err = strconv.ParseFloat(level, 64)
+	case param.Size:
+		n, err = param.ParseSize(level)
+		v = float64(n)
+	case param.Rate:
+		n, err = param.ParseRate(level)
+		v = float64(n)
+	case param.Duration:
+		var t time.Duration
+		t, err = param.ParseDuration(level)
+		v = t.Seconds()
+	default:
+		return 0, false
+	}
+	return v, err == nil
 }

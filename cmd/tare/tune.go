@@ -16,6 +16,7 @@ import (
 	"tare/report/terminal"
 	"tare/report/text"
 	"tare/report/words"
+	"tare/site"
 	"tare/study"
 )
 
@@ -108,8 +109,8 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	leave()                                                  // the run takes it again
-	st, _, _, err := a.open(file, where.About(), runFlags{}) // as it is: its baseline may be among what the sets leave out
+	leave() // the run takes it again
+	st, err := a.untuned(file, where.About(), sets)
 	if err != nil {
 		return err
 	}
@@ -165,6 +166,19 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	a.line("results: %s", f.run.results)
 	return nil
+}
+
+// untuned reads the study before it is known which level is the baseline. The file as it is counts if it is refused with the sets, because they
+// may leave out its baseline; the run checks them with the right one.
+func (a *app) untuned(file string, at site.About, sets []string) (*study.Study, error) {
+	st, _, _, err := a.open(file, at, runFlags{sets: sets})
+	if err == nil {
+		return st, nil
+	}
+	if st, _, _, asItIs := a.open(file, at, runFlags{}); asItIs == nil {
+		return st, nil
+	}
+	return nil, err
 }
 
 // tuneAgain is the command line that goes on with the results folder of another, at the site of a flag: a search goes on with

@@ -447,3 +447,42 @@ func TestFalls(t *testing.T) {
 		}
 	}
 }
+
+// TestTuneOverrides: the study is read with the overrides, which may make it possible or leave out its baseline; numbers out of order
+// are refused.
+func TestTuneOverrides(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	err := os.WriteFile(file, []byte(`study: s
+factors:
+  sandbox: [vm]
+  rootfs: [block]
+  disk_cache: [none]
+  io_threads: [0, 1, 2, 4]
+  io_threads_pinned: [false, true]
+compare: io_threads_pinned
+baseline: true
+workloads:
+  read: {kind: fio, rw: randread, bs: 64KiB, size: 64MiB, engine: libaio, iodepth: 16, cache: direct, duration: 300ms, warmup: 100ms, responses: [throughput]}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--factor", "io_threads"}, exitUsage, "there are no I/O threads to bind"},
+		{[]string{"--factor", "io_threads", "--set", "io_threads_pinned=true"}, exitUsage, "there are no I/O threads to bind"},
+		{[]string{"--factor", "io_threads", "--set", "io_threads_pinned=false", "--set", "baseline=false"}, exitOK, "Set io_threads to "},
+		{[]string{"--factor", "io_threads=1,2", "--set", "io_threads_pinned=true"}, exitOK, "Set io_threads to "},
+		{[]string{"--factor", "io_threads=4,0,2", "--set", "io_threads_pinned=false", "--set", "baseline=false"}, exitUsage, "the levels of io_threads are not in order, and the lowest of them is asked for: 4, 0, 2; write 0, 2, 4"},
+	} {
+		var o, e bytes.Buffer
+		args := append([]string{"tune", file, "--on", "model", "--results", filepath.Join(dir, strings.Join(c.args, ""))}, c.args...)
+		if code := execute(t.Context(), &o, &e, args); code != c.code || !strings.Contains(o.String()+e.String(), c.says) {
+			t.Errorf("%v: exit %d, want %d: %s%s", c.args, code, c.code, o.String(), e.String())
+		}
+	}
+}
