@@ -381,15 +381,27 @@ func (p *Plan) Reason() string {
 	if _, ok := p.advance(); ok {
 		return ""
 	}
-	var codes []string
-	count, text := map[string]int{}, map[string]string{}
+	var codes []string // of searches, what they found
+	count, text, sure := map[string]int{}, map[string]string{}, map[string][]float64{}
 	for i := range p.strata {
-		e := p.strata[i].ending
-		if count[e.Code] == 0 {
-			codes = append(codes, e.Code)
-			text[e.Code] = e.Text
+		s := &p.strata[i]
+		code := s.ending.Code
+		if code == EndFound { // several searches end well in several ways, and some are surer than others
+			code = p.finding(s.found)
+			sure[code] = append(sure[code], s.found.Sure)
 		}
-		count[e.Code]++
+		if count[code] == 0 {
+			codes = append(codes, code)
+			text[code] = s.ending.Text
+		}
+		count[code]++
+	}
+	for code, all := range sure {
+		least, most := confidence(slices.Min(all)), confidence(slices.Max(all))
+		text[code] = code + ", with a confidence of " + least
+		if least != most {
+			text[code] += " or more"
+		}
 	}
 	if len(codes) == 0 {
 		return "the study has no cells"

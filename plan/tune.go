@@ -138,12 +138,15 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	case !slices.Contains(p.shut(p.mixOf(i)), false):
 		return EndGaveUp, "every level failed again and again"
 	case s.found.Stage == tune.Found:
-		return EndFound, fmt.Sprintf("%s, with a confidence of %.0f %%", p.finding(s.found), 100*math.Min(s.found.Sure, 0.99))
+		return EndFound, fmt.Sprintf("%s, with a confidence of %s", p.finding(s.found), confidence(s.found.Sure))
 	case s.blocks() < p.last:
 		return "", ""
 	}
 	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), s.blocks())
 }
+
+// confidence writes how sure a search is: at most 99 %, because draws are too few for more.
+func confidence(sure float64) string { return fmt.Sprintf("%.0f %%", 100*math.Min(sure, 0.99)) }
 
 // finding says what a search has found.
 func (p *Plan) finding(step tune.Step) string {

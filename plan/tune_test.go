@@ -543,3 +543,35 @@ func TestObjective(t *testing.T) {
 		t.Errorf("all fail: %+v", step)
 	}
 }
+
+// TestTuneReason: where searches end in several ways, the reason says how many did in which, with the lowest confidence.
+func TestTuneReason(t *testing.T) {
+	st := makeStudy(3, 6)
+	st.Stop.Looks, st.Stop.Width, st.Stop.Objective = nil, 0, &study.Objective{Response: "time", Limit: 5, Text: "time<5"}
+	for i := range st.Strata {
+		for k, c := range st.Strata[i].Cells {
+			c[1].Value = strconv.Itoa(100 * (k + 1))
+		}
+	}
+	st.Baseline = "100"
+	p := New(st, nil, nil)
+	play(t, p, world{noise: 0.1, effect: func(string) float64 { return 0 }, always: func(n Next) bool {
+		level, _ := n.Cell.Get("sandbox")
+		workload, _ := n.Cell.Get("workload")
+		return workload != "w0" && level > "300"
+	}})
+	for i, sure := range []float64{0.97, 0.99, 0.96} {
+		p.strata[i].found.Sure = sure
+	}
+	want := "1 of 3 workload variants: every load meets the objective, with a confidence of 97 %; 2 of 3 workload variants: the highest load is found, with a confidence of 96 % or more"
+	if got := p.Reason(); got != want {
+		t.Errorf("the reason is %q, want %q", got, want)
+	}
+	st.Strata = st.Strata[1:2]
+	p = New(st, nil, nil)
+	play(t, p, world{noise: 0.1, effect: func(string) float64 { return 0 }, always: func(n Next) bool { level, _ := n.Cell.Get("sandbox"); return level > "300" }})
+	p.strata[0].found.Sure = 1
+	if got := p.Reason(); got != "the highest load is found, with a confidence of 99 %" {
+		t.Errorf("the reason is %q", got)
+	}
+}
