@@ -138,7 +138,8 @@ func (e *estimate) draw(g Goal) draws {
 	// Not by mat, which estimates the condition of the same matrix at each draw.
 	solve, x := upper.RawTriangular(), blas64.Vector{N: size, Inc: 1, Data: make([]float64, size)}
 	at := make([]float64, m)
-	share, margin := math.Log(g.share()), g.slack()
+	low, share, high := g.Band()
+	low, share, high = math.Log(low), math.Log(share), math.Log(high)
 	for range drawn {
 		for i := range size {
 			x.Data[i] = r.NormFloat64()
@@ -158,10 +159,10 @@ func (e *estimate) draw(g Goal) draws {
 				lowest = k
 			}
 			// Right: the level reaches the share, or nearly, and no lower level clearly does.
-			if missed && rel >= share-margin {
+			if missed && rel >= low {
 				d.right[k]++
 			}
-			missed = missed && rel < share+min(margin, -share/2)
+			missed = missed && rel < high
 		}
 		d.answer[lowest]++
 	}

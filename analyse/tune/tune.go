@@ -174,11 +174,12 @@ func (g Goal) share() float64 {
 	return 1 - g.Margin/2
 }
 
-// slack is how far, in logarithms, an answer may be below the share. The answer to "best" is then at most the margin
-// below the best.
-func (g Goal) slack() float64 {
-	if g.Reach < 1 {
-		return math.Log1p(g.Margin)
+// Band is the share of the best that a level must reach, and what the confidence of an answer allows: the answer reaches low, and
+// no lower level reaches high. With the best as the goal, low is the margin below the best.
+func (g Goal) Band() (low, share, high float64) {
+	share, slack := g.share(), math.Log1p(g.Margin)
+	if g.Reach >= 1 {
+		slack = math.Log1p(g.Margin / 2)
 	}
-	return math.Log1p(g.Margin / 2)
+	return share * math.Exp(-slack), share, share * math.Exp(min(slack, -math.Log(share)/2))
 }

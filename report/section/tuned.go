@@ -42,11 +42,19 @@ func Tuned(r *analyse.Result) *Section {
 		loadNotes(s, slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return anyLate(&t) }))
 		return s
 	}
-	s.Note("chance: the probability that the level is the lowest that suffices. A level without blocks could not change the answer.")
+	s.Note(tunedNote(tune.Goal{Reach: r.Tuned[0].Reach, Margin: r.Margin}))
 	if slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return len(t.Factors) > 0 }) {
 		s.Note("The lowest of several combinations takes the fewest steps from the first levels, all factors together; of as many, it is lower in the factor named first.")
 	}
 	return s
+}
+
+// tunedNote tells the chances from the confidence of an answer, which may be higher, because it allows for the margin.
+func tunedNote(g tune.Goal) string {
+	low, share, high := g.Band()
+	of := func(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
+	return fmt.Sprintf("chance: the probability that the level is exactly the lowest that reaches %s of the best. The confidence in an answer allows for the margin: "+
+		"the answer reaches at least %s, and no lower level reaches %s. So it can be higher than the chance. A level without blocks could not change the answer.", of(share), of(low), of(high))
 }
 
 // tunedTable has what is known about each level; of several factors, about the combinations that were measured.
@@ -147,7 +155,7 @@ func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	}
 	goal := fmt.Sprintf("the lowest within %g %% of the best", 100*margin)
 	if t.Reach < 1 {
-		goal = fmt.Sprintf("the lowest that reaches %g %% of the best", 100*t.Reach)
+		goal = fmt.Sprintf("the lowest that reaches %g %% of the best, within the margin of %g %%", 100*t.Reach, 100*margin)
 	}
 	switch {
 	case t.Answer == "":
