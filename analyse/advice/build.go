@@ -130,13 +130,13 @@ func concerns(f *cause.Finding) bool {
 	return f.Costs || f.Ratio == nil && f.Cause != cause.None && f.Cause != cause.Unknown && f.Cause != cause.Untold
 }
 
-// groups puts together the findings that one rule speaks of, by treatment, response and
-// the levels of what it sets.
+// groups puts together the findings that one rule speaks of, by treatment, response,
+// the levels of what it sets, and the fewest that serve best where the study measured that.
 func (b *builder) groups() []*group {
 	type key struct {
 		rule                int
 		treatment, response string
-		from                string
+		from, fewest        string
 	}
 	var out []*group
 	at := make(map[key]*group)
@@ -146,7 +146,11 @@ func (b *builder) groups() []*group {
 		}
 		s := b.subject(i)
 		for _, r := range b.match(s) {
-			k := key{r, s.f.Treatment, s.f.Response.Name, s.from(&b.rules.Rules[r]).Key()}
+			fewest, enough := b.enoughOf(&b.rules.Rules[r], s)
+			if enough {
+				continue
+			}
+			k := key{r, s.f.Treatment, s.f.Response.Name, s.from(&b.rules.Rules[r]).Key(), fewest}
 			g := at[k]
 			if g == nil {
 				g = &group{rule: &b.rules.Rules[r], order: r}

@@ -69,7 +69,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s does not say what the condition %s is", path, word)
 		}
 	}
-	for _, word := range append([]string{toDouble, toEnough, toMore}, PatchesFor()...) {
+	for _, word := range append([]string{toDouble, toEnough, toMore, toFewest}, PatchesFor()...) {
 		if !strings.Contains(string(raw), "`"+word+"`") {
 			t.Errorf("%s does not say what %s is", path, word)
 		}

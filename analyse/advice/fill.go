@@ -40,15 +40,9 @@ func (f *filler) funcs() template.FuncMap {
 		"bound": func() bool {
 			return slices.ContainsFunc(f.g.list, func(s *subject) bool { return !s.gains || s.workers > s.vcpus })
 		},
-		"vm":   func() bool { return s.family == record.FamilyVM },
-		"role": func() string { return s.f.Role },
-		"iothreads": func() int { // 4 to 8 are a good start; no more than jobs
-			n := 0
-			for _, s := range f.g.list {
-				n = max(n, s.workers)
-			}
-			return max(4, min(8, n))
-		},
+		"vm":        func() bool { return s.family == record.FamilyVM },
+		"role":      func() string { return s.f.Role },
+		"iothreads": func() int { return ioThreads(f.g.list) },
 		"cores": func() int { // whole, and at least what was used
 			n := 1.0
 			for _, s := range f.g.list {
@@ -190,6 +184,11 @@ func usual(factor string, s *subject) string {
 		return strconv.Itoa(s.queues)
 	case factorRootfs:
 		return virtiofs
+	case factorIOThreads:
+		if record.ThreadRole(s.f.Role) == record.RoleIOThread { // it has one at least
+			return "1"
+		}
+		return "0"
 	}
 	return ""
 }

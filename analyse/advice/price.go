@@ -28,7 +28,7 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: %s%s", b.measured(), chosen.reason, b.run(), moreBlocks)
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
 		return "" // nothing is set, so that nothing is to be proven
-	case len(g.rule.Set) == 0:
+	case len(g.rule.Set) == 0, b.in.OnCluster && g.rule.sets(factorIOThreads): // pods have no such factor
 		return "no factor of a study varies it; run the study before and after, and hold both against each other: tare compare BEFORE AFTER"
 	}
 	if line := f.run(); line != "" {

@@ -24,6 +24,8 @@ const (
 	factorRootfs = "rootfs"
 	factorQueues = "network_queues"
 	factorSizing = "sizing"
+	// factorIOThreads is how many threads serve the disks beside the VMM's main loop.
+	factorIOThreads = "io_threads"
 	// factorOverhead is what sizing rs adds to a limit.
 	factorOverhead = "overhead_vcpus"
 )

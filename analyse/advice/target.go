@@ -17,6 +17,7 @@ const (
 	toDouble = "double" // twice as many vCPUs or queues, at most the workers
 	toEnough = "enough" // the CPU limit that the cells would use
 	toMore   = "more"   // twice the CPU limit, at most the workers
+	toFewest = "fewest" // the least level of the study that reaches most of the best one's value
 )
 
 // target is where a rule's settings lead, from where the cells are: levels by factor.
@@ -47,6 +48,8 @@ func (b *builder) computed(r *Rule, list []*subject) target {
 			level = strconv.Itoa(n)
 		case toEnough:
 			level = strconv.Itoa(b.enough(list))
+		case toFewest:
+			level = b.fewest(set.Factor, list)
 		case toMore:
 			n := 0
 			for _, s := range list {
@@ -103,6 +106,8 @@ func (b *builder) candidates(r *Rule, list []*subject) []target {
 		switch set.To {
 		case toDouble, toEnough, toMore:
 			levels = b.rising(set, list, bounded)
+		case toFewest:
+			levels = b.fromFewest(set.Factor, list[0])
 		default:
 			levels = b.named(set, list)
 		}

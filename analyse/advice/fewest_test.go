@@ -1,0 +1,85 @@
+package advice
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/analyse/cause"
+	"tare/record"
+	"tare/study"
+)
+
+// TestFewest: where the study varies the I/O threads, each cell is led to the fewest that reach 90 % of its own best, with
+// the gain that was measured; cells that have as many or more get no advice.
+func TestFewest(t *testing.T) {
+	levels := []string{"8", "none", "1", "2", "4"} // the order of the study does not count
+	l := newLab("fio", map[string]string{"jobs": "16"})
+	l.in.Factors = append(l.in.Factors, study.Factor{Name: factorIOThreads, Levels: levels}, study.Factor{Name: "jobs", Levels: []string{"1", "16"}})
+	for jobs, values := range map[string][]float64{"1": {105, 60, 100, 103, 104}, "16": {103, 10, 25, 50, 100}} {
+		for i, level := range levels {
+			c := at("vm", factorIOThreads, level, "jobs", jobs)
+			l.measures(c, values[i])
+			role := record.RoleIOThread
+			if level == none {
+				role = record.RoleVMM
+			}
+			ratio := values[i] / 120 // of the baseline
+			l.finds(cause.Helper, string(role), c).Ratio = &ratio
+		}
+	}
+	items := Build(l.in)
+	got := make(map[string][]string)
+	for _, x := range items {
+		if x.Gain == nil || !(x.Gain.Lo > 1) || x.Unproven != "" || x.Contradicted {
+			t.Errorf("%s has the gain %+v, unproven %q: %s", x.Rule, x.Gain, x.Unproven, x.Text)
+		}
+		for _, to := range x.Targets {
+			for _, c := range to.Cells {
+				jobs, _ := c.Get("jobs")
+				from, _ := c.Get(factorIOThreads)
+				level, _ := to.To.Get(factorIOThreads)
+				got[x.Rule] = append(got[x.Rule], "jobs="+jobs+" from "+from+" to "+level)
+			}
+		}
+	}
+	for rule, want := range map[string][]string{
+		"vmm-iothread":  {"jobs=1 from none to 1", "jobs=16 from none to 4"},
+		"iothread-pool": {"jobs=16 from 1 to 4", "jobs=16 from 2 to 4"},
+	} {
+		slices.Sort(got[rule])
+		if !slices.Equal(got[rule], want) {
+			t.Errorf("%s leads %q, want %q", rule, got[rule], want)
+		}
+	}
+	if x := l.advice(t, "vmm-iothread"); !strings.HasPrefix(x.Text, "Give the virtual machine 1–4 supplemental I/O threads. ") || !strings.Contains(patch(x, "kubevirt"), "supplementalPoolThreadCount: 4") {
+		t.Errorf("%s\n%s", x.Text, patch(x, "kubevirt"))
+	}
+}
+
+// TestFewestUnmeasured: a number that the study holds is compared with what the rule's arithmetic gives.
+func TestFewestUnmeasured(t *testing.T) {
+	for _, c := range []struct {
+		has, says string
+		cluster   bool
+	}{
+		{"8", "", false},
+		{"2", "these cells would tell: tare run STUDY --set sandbox=process,vm --set workload=w --set io_threads=2,8", false},
+		{"2", "no factor of a study varies it", true},
+	} {
+		l := newLab("fio", map[string]string{"jobs": "16"})
+		l.in.OnCluster = c.cluster
+		l.in.Factors = append(l.in.Factors, study.Factor{Name: factorIOThreads, Levels: []string{c.has}})
+		l.finds(cause.Helper, string(record.RoleIOThread), at("vm", factorIOThreads, c.has))
+		items := Build(l.in)
+		if c.says == "" {
+			if len(items) > 0 {
+				t.Errorf("of %s threads: %+v", c.has, items)
+			}
+			continue
+		}
+		if x := l.advice(t, "iothread-pool"); !strings.Contains(x.Unproven, c.says) {
+			t.Errorf("of %s threads, on a cluster %v: %q", c.has, c.cluster, x.Unproven)
+		}
+	}
+}
