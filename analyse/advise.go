@@ -5,6 +5,7 @@ import (
 
 	"tare/analyse/advice"
 	"tare/analyse/stat"
+	"tare/analyse/tune"
 	"tare/record"
 	"tare/study"
 )
@@ -26,6 +27,14 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 	for i := range a.study.Strata {
 		strata[a.study.Strata[i].Key] = i
 	}
+	answered := make(map[string]bool)
+	for i := range r.Tuned {
+		t := &r.Tuned[i]
+		answered[t.Stratum] = t.Stage == tune.Found
+		for _, p := range t.Mix {
+			answered[p.Stratum] = t.Stage == tune.Found
+		}
+	}
 	return advice.Build(advice.Input{
 		Findings: r.Causes, Compare: a.study.Compare, Baseline: a.study.Baseline, Factors: a.study.Factors,
 		Traits: a.kinds, Costs: r.CPUCosts, Quotas: r.Quotas, Rule: a.rule,
@@ -42,6 +51,7 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 			return nil
 		},
 		Imported: a.imported(),
+		Found:    func(stratum string) bool { return answered[stratum] },
 		Measured: a.measured,
 		Only:     only,
 		Modelled: r.Modelled,

@@ -7,6 +7,7 @@ import (
 
 	"tare/analyse/cause"
 	"tare/analyse/stat"
+	"tare/analyse/tune"
 	"tare/record"
 	"tare/study"
 )
@@ -53,5 +54,31 @@ func TestAdviseMeasures(t *testing.T) {
 	trials[1].Warnings = []record.Warning{{Code: record.BelowNoise + "throughput"}}
 	if items := a.advise(r); items[0].Gain != nil || !strings.Contains(items[0].Unproven, "below noise") {
 		t.Errorf("below noise, and yet %+v: %s", items[0].Gain, items[0].Unproven)
+	}
+}
+
+// TestAdviseSearch: a search that found its answer, of a stratum or of a mix, left out levels on purpose; one that goes on
+// has undecided cells.
+func TestAdviseSearch(t *testing.T) {
+	ratio := 0.5
+	st := &study.Study{Compare: "sandbox", Baseline: "process", Traits: native(), Workloads: []study.Workload{{Label: "w", Kind: "net"}}}
+	a := &analysis{study: st, rule: stat.NewRule(0.95, 0.05, 0.03, nil, 4)}
+	for _, c := range []struct {
+		name  string
+		tuned Tuned
+		items int
+	}{
+		{"found", Tuned{Stratum: "workload=w", Stage: tune.Found}, 0},
+		{"found for a mix", Tuned{Workload: MixName, Stage: tune.Found, Mix: []TunedPart{{Stratum: "workload=w"}}}, 0},
+		{"narrowing", Tuned{Stratum: "workload=w", Stage: tune.Narrowing}, 1},
+		{"narrowing for a mix", Tuned{Workload: MixName, Stage: tune.Narrowing, Mix: []TunedPart{{Stratum: "workload=w"}}}, 1},
+		{"found elsewhere", Tuned{Stratum: "workload=other", Stage: tune.Found}, 1},
+	} {
+		r := &Result{Tuned: []Tuned{c.tuned}, Causes: []cause.Finding{{CellKey: record.CellKey{Workload: "w", Stratum: "workload=w", Treatment: "sandbox=runc",
+			Cell: record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: "runc"}}}, Ratio: &ratio, Undecided: true, Trials: 1,
+			Cause: cause.Untold, Response: record.Response{Name: "throughput", Better: record.Higher}}}}
+		if items := a.advise(r); len(items) != c.items {
+			t.Errorf("%s: %d items, want %d: %+v", c.name, len(items), c.items, items)
+		}
 	}
 }

@@ -18,11 +18,13 @@ const leastBlocks = 8
 // unneeded are the treatments of which no cell is known to cost anything: one item for
 // those all of whose cells are as good as the baseline or better, one for those of which a
 // cell is undecided. Of treatments that do cost, cells join the latter that look worse and
-// are not decided.
+// are not decided. Where a search found its answer, neither is said: it left the levels out
+// on purpose that could not be the answer.
 func (b *builder) unneeded() []Item {
 	costs, open := make(map[string]bool), make(map[string]bool)
+	found := func(f *cause.Finding) bool { return b.in.Found != nil && b.in.Found(f.Stratum) }
 	for i := range b.in.Findings {
-		if f := &b.in.Findings[i]; !f.Baseline {
+		if f := &b.in.Findings[i]; !f.Baseline && !found(f) {
 			costs[f.Treatment] = costs[f.Treatment] || f.Costs
 			open[f.Treatment] = open[f.Treatment] || f.Undecided
 		}
@@ -30,7 +32,7 @@ func (b *builder) unneeded() []Item {
 	var free, undecided []*cause.Finding
 	for i := range b.in.Findings {
 		switch f := &b.in.Findings[i]; {
-		case f.Baseline || !b.wanted(f.Cell):
+		case f.Baseline || found(f) || !b.wanted(f.Cell):
 		case costs[f.Treatment]:
 			if f.Suspect() {
 				undecided = append(undecided, f)

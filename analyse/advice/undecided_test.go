@@ -55,3 +55,21 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("without a baseline: %+v", items)
 	}
 }
+
+// TestUndecidedSearch: a search leaves out levels on purpose. Where it found its answer they are not called undecided.
+func TestUndecidedSearch(t *testing.T) {
+	l := newLab("fio", nil)
+	l.in.Found = func(stratum string) bool { return stratum == "workload=w" }
+	for _, level := range []string{"runc", "vm"} {
+		f := l.finds(cause.None, "", at(level))
+		f.Costs, f.Undecided, f.Trials = false, level == "vm", 1
+	}
+	if items := Build(l.in); len(items) > 0 {
+		t.Errorf("of a search that found its answer: %+v", items)
+	}
+	f := l.finds(cause.Quota, "", at("vm"))
+	f.Stratum, f.Costs, f.Undecided, f.Trials = "workload=other", false, true, 1
+	if items := Build(l.in); len(items) != 1 || items[0].Rule != "undecided" || len(items[0].Cells) != 1 {
+		t.Errorf("of a second search that goes on: %+v", items)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/analyse/cause"
+	"tare/analyse/tune"
 	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
@@ -81,6 +82,8 @@ func Entries(r *analyse.Result, items []advice.Item) *Section {
 		s.Text("These results were not searched for causes, so there is no advice.")
 	case len(r.Advice) > 0:
 		s.Text("There is no advice about such cells.")
+	case len(r.Tuned) > 0 && !slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return t.Stage != tune.Found }):
+		s.Text("The search has found its answers, and nothing more has to be measured. The report of these results has them.")
 	default:
 		s.Text("No cost is known, and nothing was compared with a baseline: there is nothing to set.")
 	}
