@@ -159,10 +159,10 @@ func (f *facts) besideHost(weights, limit map[Name]float64) bool {
 const fargone = 8
 
 // alike says that a resource of the host, which others fill too, does not explain the cost:
-// it is as full in the baseline, or nearly so, and an operation hardly takes more of it. Where
-// the processors are missing for w of the time, what is done takes 1/(1-w) as long. It is
-// the cost's cause if that, and what more processor time an operation takes, explain
-// half of the cost, by logarithms.
+// it is as full in the baseline, or nearly so. Where the processors are missing for w of the
+// time, what is done takes 1/(1-w) as long. It is the cost's cause if what was waited beyond
+// the baseline explains half of the cost, by logarithms. What more processor time an
+// operation takes is not the host's doing: it would take it on an idle host too.
 func (f *facts) alike(k Name) bool {
 	slower := f.slower()
 	if f.baseline || !(f.costs && slower > 1.03 || f.undecided) {
@@ -182,22 +182,24 @@ func (f *facts) alike(k Name) bool {
 	case SoftIRQ:
 		return f.base[fHostSoft] > 0.95*f.own[fHostSoft]
 	}
-	if math.IsNaN(w) || math.IsNaN(w0) {
+	if math.IsNaN(w) {
 		return false
 	}
+	if math.IsNaN(w0) { // not read: more than all of the wait it cannot be
+		w0 = 0
+	}
 	fuller := math.Log((1 - w0) / (1 - w))
+	if k == Host { // several threads may wait at once, so that w says more than there is time
+		fuller = min(fuller, math.Log((1-base.lag())/(1-f.lag())))
+	}
 	if w0 > 0.7*w { // few trials of two cells differ by as much
 		fuller = min(0, fuller)
 	}
-	more := math.Log(f.tookInAll())
 	calls := -math.Log(1-min(0.99, f.intercepted()/(1-f.lag()))) >= cost/2 // they take it, and wait for it
 	if calls && k == Host && slower < fargone && base.lag() > near*f.lag() {
 		return true // threads wait longer because they run longer, for the calls
 	}
-	if math.IsNaN(more) || math.IsInf(more, 0) || calls {
-		more = 0
-	}
-	return fuller+max(0, more) < cost/2
+	return fuller < cost/2
 }
 
 // slower is the ratio of an operation's time to the baseline's, or that of the
