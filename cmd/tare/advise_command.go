@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ func (r *analysed) completed(items []advice.Item) []advice.Item {
 var ownSets = regexp.MustCompile(`^(?:--set (?:'(?:[^']|'\\'')*'|[^\s']+)+\s*)+`)
 
 // flags are those of the first run that a command for more trials needs, with a space after each: the site, and the
-// overrides that the command does not replace. The budget is kept if it is enough for the blocks that the command is about.
+// overrides that the command does not replace. The budget is kept if it is enough for the blocks that the command is about:
+// its time, and its number of blocks, with less of which the study would be refused.
 func (r *analysed) flags(line string) string {
 	sets, err := shellquote.Split(ownSets.FindString(line))
 	if err != nil {
@@ -67,6 +69,10 @@ func (r *analysed) flags(line string) string {
 		key, _, _ := strings.Cut(s, "=")
 		return slices.ContainsFunc(sets, func(own string) bool { return strings.HasPrefix(own, key+"=") })
 	})
+	if asked := fixedBy(sets); asked > r.study.Budget.Blocks && r.study.Budget.Blocks > 0 {
+		kept = slices.DeleteFunc(kept, func(s string) bool { return strings.HasPrefix(s, "budget.blocks=") })
+		kept = append(kept, "budget.blocks="+strconv.Itoa(asked))
+	}
 	var out strings.Builder
 	if on := r.result.On(); on != "" {
 		out.WriteString(on + " ")
@@ -78,6 +84,17 @@ func (r *analysed) flags(line string) string {
 		}
 	}
 	return out.String() + larger
+}
+
+// fixedBy is the number of blocks that overrides ask for; 0: none.
+func fixedBy(sets []string) int {
+	for _, s := range sets {
+		if text, ok := strings.CutPrefix(s, "stop.fixed="); ok {
+			n, _ := strconv.Atoi(text)
+			return n
+		}
+	}
+	return 0
 }
 
 // larger is a budget for a study with these overrides, as a flag, and the override that it replaces; "" if the study's own
