@@ -137,8 +137,11 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 		v.Outcome, v.Why = outcomeCannot, "no single cause is named"
 		return v, true
 	}
+	if x.Cause == string(cause.Helper) && r.study.Compare == factorDisk { // what the study compares fills the thread
+		v.lift(r.study)
+	}
 	for _, t := range x.Targets {
-		if slices.ContainsFunc(t.Cells, func(o record.Cell) bool { return o.Key() == v.Cell.Key() }) {
+		if len(v.Relief) == 0 && slices.ContainsFunc(t.Cells, func(o record.Cell) bool { return o.Key() == v.Cell.Key() }) {
 			v.From, v.Relief = t.From, slices.Clone(t.To)
 		}
 	}
@@ -163,6 +166,9 @@ func relieved(r *analysed, x *advice.Item) (verification, bool) {
 	return v, true
 }
 
+// factorDisk is the format of a virtual machine's disk.
+const factorDisk = "disk"
+
 // lift takes away what the study itself put around the cell, where the advice has no
 // setting of its own: nobody could set a link to be faster, but a study can. Of too few requests in flight, the
 // relief is the level that the study compares with.
@@ -172,7 +178,7 @@ func (v *verification) lift(st *study.Study) {
 		factor, level string
 	}{
 		{cause.Link, "link-rate", "none"}, {cause.Path, "link-delay", "none"}, {cause.Quota, study.FactorCPULimit, "none"}, {cause.Guest, study.FactorCPUs, "any"},
-		{cause.Host, study.FactorCPUs, "any"}, {cause.Helper, "disk", "raw"}, {cause.Fsync, "fsync", "0"},
+		{cause.Host, study.FactorCPUs, "any"}, {cause.Helper, factorDisk, "raw"}, {cause.Fsync, "fsync", "0"},
 		{cause.Gofer, "directfs", "true"}, {cause.Depth, "iodepth", st.Baseline},
 	} {
 		if now, ok := v.Cell.Get(l.factor); ok && string(l.cause) == v.Cause && now != l.level && (l.cause != cause.Depth || st.Compare == l.factor) {

@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"tare/analyse"
+	"tare/analyse/advice"
+	"tare/analyse/cause"
 	"tare/analyse/stat"
 	"tare/record"
 	"tare/store"
+	"tare/study"
 )
 
 // near is an estimate from n blocks with an interval of this half-width, as a factor.
@@ -48,6 +52,19 @@ func TestConfirmed(t *testing.T) {
 		v.decide(0.95)
 		if v.Outcome != c.outcome || !strings.Contains(v.Why, c.why) || (c.why == "") != (v.Why == "") {
 			t.Errorf("%s: %s, %q", c.name, v.Outcome, v.Why)
+		}
+	}
+}
+
+// TestRelief: more I/O threads relieve the one that is full, but for a disk that the study compares with an encrypted one.
+func TestRelief(t *testing.T) {
+	from, to := record.Cell{{Factor: "io_threads", Value: "1"}}, record.Cell{{Factor: "io_threads", Value: "4"}}
+	cell := record.Cell{{Factor: "workload", Value: "w"}, {Factor: "sandbox", Value: "vm"}, {Factor: "disk", Value: "luks"}, from[0]}
+	for compare, want := range map[string]string{"disk": "disk=raw", "sandbox": "io_threads=4"} {
+		r := &analysed{result: &analyse.Result{}, content: content{kept: kept{study: &study.Study{Compare: compare}}}}
+		x := advice.Item{Cause: string(cause.Helper), Cells: []record.Cell{cell}, Targets: []advice.Target{{From: from, To: to, Cells: []record.Cell{cell}}}}
+		if v, ok := relieved(r, &x); !ok || len(v.Relief) != 1 || v.Relief[0].Factor+"="+v.Relief[0].Value != want {
+			t.Errorf("compared by %s: relieved by %v, want %s", compare, v.Relief, want)
 		}
 	}
 }
