@@ -42,6 +42,7 @@ require (
 	k8s.io/api v0.34.4
 	k8s.io/apimachinery v0.34.4
 	k8s.io/client-go v0.34.4
+	k8s.io/component-helpers v0.34.4
 	kubevirt.io/api v1.6.0
 	modernc.org/sqlite v1.58.0
 	mvdan.cc/sh/v3 v3.14.1

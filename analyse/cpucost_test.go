@@ -99,7 +99,7 @@ func TestCPUCosts(t *testing.T) {
 	}
 }
 
-// TestCPUCostsBesideAVictim: a victim that is alone has no load, so the loads' costs have no ratio, and that is no fault.
+// TestCPUCostsBesideAVictim: a cell without a load is no baseline for the costs of the loads, so these have no ratio.
 func TestCPUCostsBesideAVictim(t *testing.T) {
 	st := gridStudy(3)
 	for i := range st.Strata {

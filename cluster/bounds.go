@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	helpers "k8s.io/component-helpers/resource"
 
 	"tare/cluster/pod"
 )
@@ -22,7 +23,8 @@ type bounds struct {
 	ranges    []corev1.LimitRange
 }
 
-// bounds reads those of the namespace of -n. It finds none if there is no such namespace, or if the user may not list them.
+// bounds reads the quotas and limit ranges of the namespace of -n. It finds none if the namespace does not exist, or if the user may
+// not list them.
 func (s *Site) bounds(ctx context.Context) (out bounds, err error) {
 	out.namespace = s.Namespace
 	if s.Namespace == "" {
@@ -85,23 +87,10 @@ func ofPod(p *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 		return *resource.NewQuantity(1, resource.DecimalSI)
 	}
 	limits, of := demanded(name)
-	most := resource.Quantity{}
-	for i := range p.Spec.InitContainers {
-		if one := stated(&p.Spec.InitContainers[i], limits)[of]; one.Cmp(most) > 0 {
-			most = one.DeepCopy()
-		}
+	if limits {
+		return helpers.PodLimits(p, helpers.PodResourcesOptions{})[of]
 	}
-	sum := resource.Quantity{}
-	for i := range p.Spec.Containers {
-		sum.Add(stated(&p.Spec.Containers[i], limits)[of])
-	}
-	if most.Cmp(sum) > 0 {
-		sum = most
-	}
-	if over, is := p.Spec.Overhead[of]; is && (!limits || !sum.IsZero()) {
-		sum.Add(over)
-	}
-	return sum
+	return helpers.PodRequests(p, helpers.PodResourcesOptions{})[of]
 }
 
 // demanded is the resource that a quota means by limits.cpu, requests.cpu or cpu.
@@ -170,7 +159,7 @@ func inScope(p *corev1.Pod, s corev1.ScopedResourceSelectorRequirement) bool {
 	return false
 }
 
-// effortless reports whether a pod is of the class BestEffort: no container states anything.
+// effortless reports whether a pod has the class BestEffort: no container has a request or a limit.
 func effortless(p *corev1.Pod) bool {
 	return !slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
 		return len(c.Resources.Requests)+len(c.Resources.Limits) > 0

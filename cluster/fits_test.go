@@ -165,6 +165,12 @@ func TestAnyContainer(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got.String(), want)
 		}
 	}
+	sidecar := with("2")
+	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicy)
+	*sidecar.RestartPolicy = corev1.ContainerRestartPolicyAlways
+	if got := ofPod(&corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: p.Spec.Containers}}, "cpu"); got.Value() != 4 {
+		t.Errorf("with a sidecar of 2: %s, want 4", got.String())
+	}
 	if got := demandsOf(&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"limits.memory": {}, "cpu": {}, "pods": {}}}}, p); strings.Join(got, " ") != "limits.memory" {
 		t.Errorf("%v", got)
 	}
