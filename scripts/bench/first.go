@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,49 +15,32 @@ import (
 const wide = 0.25
 
 // firstStudy is what the study that `make run` runs tells in its time: how many of its rows are decided,
-// and how wide their intervals are. With -before PATH an older tare runs the study in turn; the
-// tare under test reports on both, by the same rules.
+// and how wide their intervals are.
 func (b *bench) firstStudy(ctx context.Context) ([]row, error) {
-	binaries, files := []string{b.tare}, []string{b.study}
-	if b.before != "" {
-		binaries, files = append(binaries, b.before), append(files, cmp.Or(b.beforeStudy, b.study))
-	}
-	rounds := make([][]sharpness, len(binaries))
+	var rounds []sharpness
 	for i := range b.wants(1) {
-		for n := range binaries {
-			j := (i + n) % len(binaries) // each goes first in turn
-			binary := binaries[j]
-			dir := filepath.Join(b.work, "first"+strconv.Itoa(i)+"-"+strconv.Itoa(j))
-			old := *b
-			old.tare = binary
-			if _, err := old.used(ctx, nil, "run", files[j], "--wait", "--results", dir); err != nil {
-				return nil, err
-			}
-			out, err := exec.CommandContext(ctx, b.tare, "report", dir, "--json").Output() //nolint:gosec // the binary under test
-			if err != nil {
-				return nil, fmt.Errorf("tare report --json: %w", err)
-			}
-			var s sharpness
-			if err := s.add(out); err != nil {
-				return nil, err
-			}
-			rounds[j] = append(rounds[j], s)
+		dir := filepath.Join(b.work, "first"+strconv.Itoa(i))
+		if _, err := b.used(ctx, nil, "run", b.study, "--wait", "--results", dir); err != nil {
+			return nil, err
 		}
-	}
-	now := middle(rounds[0])
-	rows := []row{
-		{Figure: fmt.Sprintf("rows of %s that are decided, of %d", filepath.Base(b.study), now.rows), Tare: float64(now.decided), Rounds: b.wants(1)},
-		row{Figure: "the same: median half-width of an interval", Unit: "%", Tare: 100 * now.width, Rounds: b.wants(1)}.below(5),
-	}
-	rows[1].Note = fmt.Sprintf("%d rows are wider than 25 %% either way", now.wide)
-	if b.before != "" {
-		was := middle(rounds[1])
-		rows[1].Note += fmt.Sprintf("; before %d", was.wide)
-		for i, v := range []float64{float64(was.decided), 100 * was.width} {
-			rows[i].Peer, rows[i].PeerValue = "tare before", v
+		out, err := exec.CommandContext(ctx, b.tare, "report", dir, "--json").Output() //nolint:gosec // the binary under test
+		if err != nil {
+			return nil, fmt.Errorf("tare report --json: %w", err)
 		}
+		var s sharpness
+		if err := s.add(out); err != nil {
+			return nil, err
+		}
+		rounds = append(rounds, s)
 	}
-	return rows, nil
+	m := middle(rounds)
+	return []row{
+		{Figure: fmt.Sprintf("rows of %s that are decided, of %d", filepath.Base(b.study), m.rows), Tare: float64(m.decided), Rounds: len(rounds)},
+		row{
+			Figure: "the same: median half-width of an interval", Unit: "%", Tare: 100 * m.width, Rounds: len(rounds),
+			Note: fmt.Sprintf("%d rows are wider than 25 %% either way", m.wide),
+		}.below(5),
+	}, nil
 }
 
 // sharpness counts the rows of reports: ratios to the baseline.

@@ -29,16 +29,14 @@ func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
 
 // bench is one run of this program.
 type bench struct {
-	tare   string // path of the binary under test
-	before string // path of an older one; "" if there is none to compare with
+	tare string // path of the binary under test
 
-	beforeStudy string // what that one runs in place of study
-	root        string // path of the source
-	work        string // directory of this run, on the disk to be measured
-	study       string
-	results     string // of the study, once it has run
-	rounds      int    // 0: as many as each figure wants
-	stderr      io.Writer
+	root    string // path of the source
+	work    string // directory of this run, on the disk to be measured
+	study   string
+	results string // of the study, once it has run
+	rounds  int    // 0: as many as each figure wants
+	stderr  io.Writer
 }
 
 // figure is one group of rows that belong together.
@@ -87,8 +85,6 @@ func run(stdout, stderr io.Writer, args []string) int {
 	fs.SetOutput(stderr)
 	b := &bench{stderr: stderr}
 	fs.StringVar(&b.tare, "tare", "bin/tare", "the binary under test")
-	fs.StringVar(&b.before, "before", "", "an older binary, to run the first study beside")
-	fs.StringVar(&b.beforeStudy, "before-study", "", "the study that the older binary runs; the same unless said")
 	fs.StringVar(&b.study, "study", "studies/first.yaml", "the study whose rows are counted, and whose memory is measured in one block")
 	fs.IntVar(&b.rounds, "rounds", 0, "rounds of each comparison; 0: what each figure wants")
 	dir := fs.String("dir", os.TempDir(), "directory on the disk to be measured")
@@ -183,7 +179,7 @@ func choose(only string) ([]figure, error) {
 
 // prepare makes paths absolute and the directory of this run.
 func (b *bench) prepare(dir string) (err error) {
-	for _, p := range []*string{&b.tare, &b.before, &b.study, &b.beforeStudy, &dir} {
+	for _, p := range []*string{&b.tare, &b.study, &dir} {
 		if *p == "" {
 			continue
 		}
