@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,10 +126,8 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 		studies[pods.Items[i].Labels[pod.LabelStudy]] = pods.Items[i].CreationTimestamp.Time
 	}
 	if len(studies) == 0 {
-		// The API server lists a missing namespace like an empty one, and the roles of a shared namespace do not allow reading the namespace.
-		try := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: pod.Managed + "-try"}}
-		if err := s.api.Try(ctx, try); kube.IsGone(err) {
-			return nil, &site.UnableError{Err: fmt.Errorf("namespace %s does not exist on %s; check the name given with -n", s.Namespace, s.api.Server())}
+		if err := s.missing(ctx); err != nil {
+			return nil, &site.UnableError{Err: err}
 		}
 	}
 	var out []claim.Leftover
@@ -146,6 +145,19 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 		out = append(out, claim.Leftover{Kind: "study", Name: id, Err: err})
 	}
 	return out, nil
+}
+
+// missing says that the namespace of -n does not exist, or takes nothing new; nil if it does, or if the user may not find out. The API
+// server lists a missing namespace like an empty one, and the roles of a shared namespace do not allow reading the namespace.
+func (s *Site) missing(ctx context.Context) error {
+	try := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: pod.Managed + "-try"}}
+	switch err := s.api.Try(ctx, try); {
+	case kube.IsGone(err):
+		return fmt.Errorf("namespace %s does not exist on %s; check the name given with -n, or create it with `kubectl create namespace %[1]s`; without -n, each study creates its own", s.Namespace, s.api.Server())
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("namespace %s of %s is being deleted; wait until it is gone and create it again, or give another one with -n; without -n, each study creates its own", s.Namespace, s.api.Server())
+	}
+	return nil
 }
 
 // KindNamespace is Clean's word for a namespace of the cluster.

@@ -22,6 +22,7 @@ import (
 // Areas of a Finding.
 const (
 	AreaPermission = "permission"
+	AreaNamespace  = "namespace"
 	AreaNode       = "node"
 	AreaClass      = "class"
 	AreaStorage    = "storage class"
@@ -52,6 +53,11 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	if err != nil {
 		return nil, &site.UnableError{Err: fmt.Errorf("cannot check your rights on %s: %w", s.api.Server(), explained(err, s.Namespace))}
 	}
+	var missing error
+	if s.Namespace != "" {
+		missing = s.missing(ctx)
+		out = append(out, Finding{Area: AreaNamespace, Name: s.Namespace, Detail: "takes what studies create", Err: missing})
+	}
 	out = append(out, s.findNodes(ctx)...)
 	classes := s.findClasses(ctx)
 	out = append(out, s.findStorage(ctx)...)
@@ -64,6 +70,8 @@ func (s *Site) Examine(ctx context.Context, trying func(what string, within time
 	switch {
 	case s.Image == "":
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried, because the image of tare is unknown; to test the image, each class, the nodes' clocks and the network with small pods, give --tare-image REFERENCE; `tare image push tare REGISTRY/NAME` prints the reference")})
+	case missing != nil:
+		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: fmt.Errorf("not tried, because namespace %s does not take them", s.Namespace)})
 	case len(s.untainted()) == 0:
 		out = append(append(out, classes...), Finding{Area: AreaPods, Name: "pods", Err: errors.New("not tried: no node takes pods")})
 	case classes[0].Err != nil:

@@ -38,7 +38,7 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := examined(t, fake, s)
-	for _, name := range []string{"permission secrets", "node node1", "class process", "class gvisor", "image node2", "observer admission"} {
+	for _, name := range []string{"permission secrets", "namespace bench", "node node1", "class process", "class gvisor", "image node2", "observer admission"} {
 		if err, ok := found[name]; !ok || err != nil {
 			t.Errorf("%s: %v, found %t", name, err, ok)
 		}
@@ -54,7 +54,15 @@ func TestExamine(t *testing.T) {
 	if err := examined(t, fake, s)["image node1"]; err == nil || !strings.Contains(err.Error(), "Evicted") {
 		t.Errorf("pods that fail: %v", err)
 	}
-	s.Image = ""
+	fake.lacks = "bench"
+	found = examined(t, fake, s)
+	if err := found["namespace bench"]; err == nil || !strings.Contains(err.Error(), "`kubectl create namespace bench`; without -n, each study creates its own") {
+		t.Errorf("a namespace that does not exist: %v", err)
+	}
+	if _, tried := found["image node1"]; tried || found["pods pods"] == nil {
+		t.Errorf("pods are tried in a namespace that does not exist: %v", found)
+	}
+	fake.lacks, s.Image = "", ""
 	found = examined(t, fake, s)
 	if err := found["pods pods"]; err == nil || !strings.Contains(err.Error(), "--tare-image") || slices.Contains([]error{nil}, found["permission secrets"]) {
 		t.Errorf("without an image: %v", found)

@@ -47,6 +47,7 @@ func (a asked) String() string {
 type fakeAPI struct {
 	fails  bool              // pods fail
 	denies string            // a resource that the user has no rights on
+	lacks  string            // a namespace that does not exist
 	quota  string            // what a quota demands of pods that state nothing
 	bounds [2]string         // the items of the lists of ResourceQuotas and of LimitRanges, in JSON
 	others map[string]string // pods, in JSON, by the field selector that lists them
@@ -141,6 +142,9 @@ func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
 	switch {
 	case a.resource == "pods/portforward":
 		gone()
+	case a.verb == "create" && s.lacks != "" && strings.Contains(r.URL.Path, "/namespaces/"+s.lacks+"/"):
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"namespaces %q not found","details":{"name":%[1]q,"kind":"namespaces"}}`, s.lacks)
 	case a.verb == "create" && a.resource == "pods":
 		p := &corev1.Pod{}
 		_ = json.NewDecoder(r.Body).Decode(p)

@@ -38,6 +38,8 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 	switch {
 	case err != nil:
 		return err
+	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaNamespace && f.Problem != "" }):
+		return coded(exitHost, "no study can run in namespace %s; its line with -- says what to do", k.Namespace)
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaQuota && f.Problem != "" }):
 		return coded(exitHost, "no study fits in the namespace; the lines with -- say why")
 	case !enoughCluster(found):
