@@ -60,11 +60,15 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 		if n.DeletionTimestamp == nil && study == "" { // else it is going, or is to go
 			err = s.unused(ctx, n.Labels[pod.LabelStudy], namespace(n.Labels[pod.LabelStudy]), n.CreationTimestamp.Time)
 		}
-		if err == nil && !dry {
-			err = s.delete(ctx, n)
+		switch {
+		case err != nil:
+		case dry:
+			err = s.mayDelete(ctx, n)
+		default:
+			err = explained(s.delete(ctx, n), s.Namespace)
 			removed[n.Name] = err == nil
 		}
-		left := claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err}
+		left := claim.Leftover{Kind: KindNamespace, Name: n.Name, Err: err, Kept: errors.As(err, new(usedError))}
 		if dry && n.DeletionTimestamp != nil {
 			left.Err, left.Kept = errors.New("the cluster is already removing it"), true
 		}
@@ -142,7 +146,7 @@ func (s *Site) cleanShared(ctx context.Context, which string, any, dry bool) ([]
 			names, err = d.removed(ctx, dry)
 			out = append(out, names...)
 		}
-		out = append(out, claim.Leftover{Kind: "study", Name: id, Err: err})
+		out = append(out, claim.Leftover{Kind: "study", Name: id, Err: err, Kept: errors.As(err, new(usedError))})
 	}
 	return out, nil
 }
@@ -163,22 +167,36 @@ func (s *Site) missing(ctx context.Context) error {
 // KindNamespace is Clean's word for a namespace of the cluster.
 const KindNamespace = "namespace"
 
-// unused returns why a study that began at a time may be in use; nil if it has ended.
+// usedError says why a study may be in use.
+type usedError string
+
+func (e usedError) Error() string { return string(e) }
+
+// unused returns why a study that began at a time may be in use, as a usedError; nil if it has ended. Another error says that this is unknown.
 func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time) error {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
 	switch err := s.api.Get(ctx, p); {
 	case kube.IsGone(err) && time.Since(begun) < upWithin: // its coordinator may be about to be made
-		return fmt.Errorf("a study may be starting there; try again in %s", upWithin)
+		return usedError(fmt.Sprintf("a study may be starting there; try again in %s", upWithin))
 	case kube.IsGone(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("cannot read its coordinator: %w", err)
+		return fmt.Errorf("cannot tell whether it is in use: %w", explained(err, s.Namespace))
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if !ended && p.DeletionTimestamp == nil {
-		return fmt.Errorf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s%s --study %s`", s.in(), id)
+		return usedError(fmt.Sprintf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s%s --study %s`", s.in(), id))
 	}
 	return nil
+}
+
+// mayDelete says that the user has no right to delete a namespace.
+func (s *Site) mayDelete(ctx context.Context, n *corev1.Namespace) error {
+	allowed, err := s.may(ctx, n.Name, "delete", "", "namespaces")
+	if err == nil && !allowed {
+		err = errors.New("you may not delete it; `tare rbac` prints the role to ask for")
+	}
+	return err
 }
 
 // in is the flag of the namespace that studies share, after a blank; "": each has its own.

@@ -75,6 +75,63 @@ func TestCleanNames(t *testing.T) {
 	}
 }
 
+// TestCleanWithoutRights: what the user may not find out or remove is named with the right, and is no study in use.
+func TestCleanWithoutRights(t *testing.T) {
+	for _, test := range []struct{ namespace, denies, want string }{
+		{"", "pods", `cannot tell whether it is in use: user "ann" may not get pods in namespace tare-t1`},
+		{"", "namespaces", `user "ann" may not delete namespaces in namespace tare-t1`},
+		{"bench", "secrets", "you may not delete (deletecollection) secrets in namespace bench; `tare rbac -n bench` prints the roles to ask for"},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+			resource, in := parts[2], parts[len(parts)-1]
+			if len(parts) > 4 {
+				resource, in = parts[4], parts[3]
+			}
+			verb := map[string]string{http.MethodGet: "get", http.MethodDelete: "delete"}[r.Method]
+			if verb == "delete" && len(parts) == 5 {
+				verb += "collection"
+			}
+			const item = `{"metadata":{"name":"tare-t1","creationTimestamp":"2026-01-01T00:00:00Z","labels":{"tare/study":"t1"}}}`
+			switch {
+			case len(parts) == 3:
+				fmt.Fprint(w, `{"kind":"NamespaceList","apiVersion":"v1","items":[`+item+`]}`)
+			case resource == test.denies && (verb != "get" || len(parts) > 5):
+				w.WriteHeader(http.StatusForbidden)
+				text := fmt.Sprintf("it is forbidden: User %q cannot %s resource %q in API group %q in the namespace %q", "ann", verb, resource, "", in)
+				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, text)
+			case verb == "get" && resource == "serviceaccounts":
+				fmt.Fprint(w, `{"kind":"ServiceAccountList","apiVersion":"v1","items":[`+item+`]}`)
+			case verb == "get" && len(parts) == 5:
+				fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+			case verb == "get":
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			default:
+				fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+			}
+		}))
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Site{Namespace: test.namespace}
+		if err := s.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.Clean(t.Context(), "", false)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if l := found[len(found)-1]; l.Err == nil || l.Kept || !strings.Contains(l.Err.Error(), test.want) {
+			t.Errorf("without %s: %+v, want %s", test.denies, l, test.want)
+		}
+		h.Close()
+	}
+}
+
 // TestCleanVolumes: clean waits for the volumes of claims in removed namespaces only, and names those that remain.
 func TestCleanVolumes(t *testing.T) {
 	volume := func(name, namespace string) string {

@@ -330,11 +330,15 @@ func (d *deployment) remove(ctx context.Context) error {
 // removed is remove, and names the objects of a namespace that stays. With dry it only names them.
 func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Leftover, err error) {
 	var all []error
+	var denied []string
 	if d.shared {
 		labels := pod.LabelManaged + "=" + pod.Managed + "," + pod.LabelStudy + "=" + d.id
 		for _, list := range kinds() {
-			if err := d.api.DeleteAll(ctx, d.namespace, labels, list, dry); err != nil {
-				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `%s`", d.id, d.namespace, err, d.clean()))
+			err := d.api.DeleteAll(ctx, d.namespace, labels, list, dry)
+			if m := lacksRight.FindStringSubmatch(fmt.Sprint(err)); m != nil {
+				denied = append(denied, m[3])
+			} else if err != nil {
+				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `%s`", d.id, d.namespace, explained(err, d.namespace), d.clean()))
 			}
 			_ = meta.EachListItem(list, func(o runtime.Object) error {
 				obj, is := o.(kube.Object)
@@ -346,6 +350,9 @@ func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Lefto
 				return err
 			})
 		}
+	}
+	if len(denied) > 0 {
+		all = append(all, fmt.Errorf("you may not delete (deletecollection) %s in namespace %s; `tare rbac -n %[2]s` prints the roles to ask for; then try again with `%s`", strings.Join(denied, ", "), d.namespace, d.clean()))
 	}
 	for _, name := range d.made {
 		if err := d.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, 0); err != nil {

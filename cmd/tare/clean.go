@@ -32,7 +32,7 @@ func (a *app) cleanVerb() *cobra.Command {
 			}
 			found, err := clean(cmd.Context(), dry)
 			if asJSON {
-				return errors.Join(a.printJSON(asRemovals(found, dry)), err)
+				return errors.Join(a.printJSON(asRemovals(found, dry)), err, stays(found))
 			}
 			verb := "removed"
 			if dry {
@@ -48,7 +48,7 @@ func (a *app) cleanVerb() *cobra.Command {
 			if len(found) == 0 && err == nil {
 				a.line("nothing is left of earlier runs")
 			}
-			return err
+			return errors.Join(err, stays(found))
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list only")
@@ -58,6 +58,20 @@ func (a *app) cleanVerb() *cobra.Command {
 	k.choose(cmd.Flags())
 	cmd.Flags().Lookup("namespace").Usage = "with --on k8s: remove what studies with -n left in this namespace (default: the namespaces that studies created)"
 	return cmd
+}
+
+// stays says how much cannot be removed; nil: nothing. What is kept because somebody may need it does not count.
+func stays(found []claim.Leftover) error {
+	n := 0
+	for _, l := range found {
+		if l.Err != nil && !l.Kept {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return coded(exitHost, "%d of %d cannot be removed; the reasons are above", n, len(found))
 }
 
 // cleanHere cleans this host.

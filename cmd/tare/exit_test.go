@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"tare/site/claim"
 )
 
 // TestInterrupted: what the checks of the host say when Ctrl-C has cut them short is
@@ -25,5 +28,17 @@ func TestInterrupted(t *testing.T) {
 		if code := exitCode(tried.interrupted(err), &said); code != exitInterrupted || !strings.Contains(said.String(), "starts again") {
 			t.Errorf("%v: %d, %s", err, code, &said)
 		}
+	}
+}
+
+// TestCleanStays: clean fails for what it cannot remove, not for what somebody may need.
+func TestCleanStays(t *testing.T) {
+	no := errors.New("no")
+	gone, kept, stuck := claim.Leftover{}, claim.Leftover{Err: no, Kept: true}, claim.Leftover{Err: no}
+	if err := stays([]claim.Leftover{gone, kept}); err != nil {
+		t.Error(err)
+	}
+	if err := stays([]claim.Leftover{gone, kept, stuck}); exitCode(err, io.Discard) != exitHost || err.Error() != "1 of 3 cannot be removed; the reasons are above" {
+		t.Error(err)
 	}
 }
