@@ -292,7 +292,7 @@ func (s *Site) tryObserver(ctx context.Context, d *deployment, node string) Find
 		}
 	}
 	if err := s.api.Try(ctx, kube.Object(pod.Observer(m, node, pod.Study{Image: s.Image, Secret: agentSecret(d.id)}, ""))); err != nil {
-		f.Err = fmt.Errorf("the API server refuses an observer's pod in namespace %s: %w", m.Namespace, err)
+		f.Err = fmt.Errorf("the API server refuses an observer's pod in namespace %s: %w", m.Namespace, explained(err, s.Namespace))
 	}
 	return f
 }

@@ -33,6 +33,8 @@ func TestExplained(t *testing.T) {
 		{apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "bench"), "bench", "namespace bench does not exist; create it with `kubectl create namespace bench`, or leave -n out"},
 		{refusal(`secrets "x" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1`), "bench", "ResourceQuota q of namespace bench has no room for it (requested: secrets=1, used: secrets=1, limited: secrets=1); delete"},
 		{refusal(`pods "x" is forbidden: failed quota: q: must specify limits.cpu for: tare`), "bench", "ResourceQuota q of namespace bench refuses pods that do not state limits.cpu for: tare; write factors: {cpu-limit: [1]"},
+		{refusal(`pods "x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true), privileged`), "bench",
+			"namespace bench enforces the Pod Security level baseline, which does not admit this pod (host namespaces (hostPID=true), privileged); leave --observe out, leave -n out, or label the namespace"},
 		{apierrors.NewGenericServerResponse(http.StatusNotFound, "post", schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachineinstances"}, "", "", 0, true), "", "the cluster has no KubeVirt; install it"},
 		{apierrors.NewUnauthorized("Unauthorized"), "", "the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired"},
 		{refusal("anything else"), "bench", "anything else"},

@@ -100,7 +100,7 @@ type cellState struct {
 	// of the walk:
 	failing int    // blocks in a row without a value
 	gaveUp  string // why
-	absent  bool   // because its image was
+	absent  bool   // because its image was, or the site does not admit it
 	enough  int    // pass after which its comparison needed no more blocks; 0: none yet
 	yields  bool   // enough is where it gave its time to others
 	time    time.Duration
@@ -365,7 +365,7 @@ func (p *Plan) GaveUp(c record.Cell) string {
 	return ""
 }
 
-// Skipped returns the cells that were given up because their image cannot be had.
+// Skipped returns the cells that were given up because their image cannot be had, or because the site does not admit them.
 func (p *Plan) Skipped() (out []record.Skip) {
 	p.advance()
 	for i := range p.cells {

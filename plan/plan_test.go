@@ -427,6 +427,11 @@ func TestNoImage(t *testing.T) {
 	if got := tries(order); got != "1.1" || len(order) != 11 {
 		t.Errorf("%d trials, of t1 %s", len(order), got)
 	}
+	refused := absent
+	refused.kind = record.Refused
+	if order, _ := play(t, New(st, nil, nil), refused); tries(order) != "1.1" {
+		t.Errorf("what the site does not admit is tried in %s", tries(order))
+	}
 	if s := p.Skipped(); len(s) != 1 || s[0].Cell.Key() != st.Strata[0].Cells[1].Key() || s[0].Reason != "it died" {
 		t.Errorf("skipped: %v", s)
 	}

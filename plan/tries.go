@@ -25,7 +25,7 @@ type try struct {
 	start, turn float64         // seconds that it took once, and for each turn
 	reason      string
 	unfit       bool // running it again changes nothing (record.Unfit)
-	absent      bool // its image was (record.NoImage)
+	absent      bool // its image was, or the site does not admit it (record.Failure.Lasting)
 	session     int64
 }
 
@@ -55,7 +55,7 @@ func (p *Plan) tryOf(t *record.Trial, response string) try {
 	}
 	if t.Failure != nil {
 		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
-		n.reason, n.unfit, n.absent = t.Failure.Reason, t.Failure.Kind == record.Unfit, t.Failure.Kind == record.NoImage
+		n.reason, n.unfit, n.absent = t.Failure.Reason, t.Failure.Kind == record.Unfit, t.Failure.Lasting()
 	}
 	return n
 }

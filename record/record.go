@@ -198,7 +198,7 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, unfit, no-image, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
+	Kind   string `json:"kind"`           // died, hung, garbage, unfit, no-image, refused, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
@@ -211,6 +211,12 @@ const Unfit = "unfit"
 // NoImage is the kind of a Failure whose node cannot get the image of a sandbox until somebody changes something. Until then,
 // running it again changes nothing, so only a later session tries again.
 const NoImage = "no-image"
+
+// Refused is the kind of a Failure whose sandbox the site does not admit. As with NoImage, only a later session tries again.
+const Refused = "refused"
+
+// Lasting reports whether the trial fails until somebody changes something outside of it.
+func (f *Failure) Lasting() bool { return f != nil && (f.Kind == NoImage || f.Kind == Refused) }
 
 // Kinds of Failure that say nothing about the cell.
 const (

@@ -282,6 +282,14 @@ var ErrNodeLost = errors.New("the cluster does not reach the node any more")
 // ErrNoImage says that a sandbox cannot start because its image cannot be had, now or later.
 var ErrNoImage = errors.New("the image cannot be had")
 
+// RefusedError says that a site refuses a sandbox until somebody changes the study, or what the site admits.
+type RefusedError struct {
+	Why string // a sentence for the user
+	Raw string // what the site said
+}
+
+func (e *RefusedError) Error() string { return e.Why }
+
 // Limited is an Instance that knows whether its memory, caches included, was at its limit
 // at some time: what runs in it may then crawl, and not be killed.
 type Limited interface {

@@ -63,6 +63,9 @@ func (k *kind) Start(_ context.Context, s sandbox.Spec) (sandbox.Instance, error
 	if k.bad == "no image for "+end {
 		return nil, fmt.Errorf("node a cannot pull it: %w", sandbox.ErrNoImage)
 	}
+	if k.bad == "refuse "+end {
+		return nil, fmt.Errorf("x-1-%s: %w", end, &sandbox.RefusedError{Why: "it may not", Raw: "words"})
+	}
 	return &instance{k: k, end: end}, nil
 }
 

@@ -219,11 +219,14 @@ func (t *trial) fail(err error) {
 		f.Kind, f.Role, f.Tail = known.kind, known.role, known.tail
 		f.Reason = firstLine(known.err)
 	}
+	var refused *sandbox.RefusedError
 	switch {
 	case errors.Is(err, sandbox.ErrNodeLost): // which is why it has no end, if it has none
 		f.Kind = record.NodeLost
 	case errors.Is(err, sandbox.ErrNoImage):
 		f.Kind = record.NoImage
+	case errors.As(err, &refused):
+		f.Kind, f.Reason, f.Tail = record.Refused, refused.Why, refused.Raw
 	case errors.Is(err, errTimeout):
 		f.Kind = "hung"
 		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)

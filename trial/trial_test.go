@@ -39,6 +39,8 @@ func TestOrderOfATrial(t *testing.T) {
 			kind: "start", phase: PhaseStart, text: "no kernel"},
 		{bad: "no image for client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},
 			kind: record.NoImage, phase: PhaseStart, text: "node a cannot pull"},
+		{bad: "refuse client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},
+			kind: record.Refused, phase: PhaseStart, text: "it may not"},
 		{bad: "die server", want: slices.Concat(before[:6], after), kind: "died", phase: PhaseReady, text: "the sandbox ended"},
 		{bad: "hang server", want: slices.Concat(before[:6], after), kind: "hung", phase: PhaseReady, text: "timeout"},
 		{bad: "die client", want: slices.Concat(before, ended, after), kind: "died", phase: PhaseRun, text: "the sandbox ended"},
@@ -62,8 +64,8 @@ func TestOrderOfATrial(t *testing.T) {
 			case tt.kind != "" && (trial.Status != record.Failed || f.Kind != tt.kind || f.Phase != tt.phase || !strings.Contains(f.Reason, tt.text)):
 				t.Errorf("status %s, failure %+v; want kind %s in phase %s with %q", trial.Status, f, tt.kind, tt.phase, tt.text)
 			}
-			if tt.bad == "garbage" && f.Tail != "words" {
-				t.Errorf("the tail is %q, and not what the program printed", f.Tail)
+			if (tt.bad == "garbage" || tt.kind == record.Refused) && f.Tail != "words" {
+				t.Errorf("the tail is %q, and not what the program printed, or the site said", f.Tail)
 			}
 			if tt.bad == "stop server" && (len(trial.Warnings) != 1 || trial.Warnings[0].Code != "left-behind") {
 				t.Errorf("warnings %v", trial.Warnings)

@@ -233,6 +233,10 @@ func whyNot(m *kv.VirtualMachineInstance) error {
 	for _, wanted := range []kv.VirtualMachineInstanceConditionType{kv.VirtualMachineInstanceSynchronized, kv.VirtualMachineInstanceConditionType(corev1.PodScheduled)} {
 		for _, c := range m.Status.Conditions {
 			if c.Type == wanted && c.Status == corev1.ConditionFalse && (wanted == kv.VirtualMachineInstanceSynchronized || c.Reason == corev1.PodReasonUnschedulable) {
+				if level, _, is := kube.Violation(c.Message); is {
+					return &sandbox.RefusedError{Raw: c.Message, Why: fmt.Sprintf("the namespace enforces the Pod Security level %s, which does not admit KubeVirt's launcher pods; leave -n out, or label the namespace: "+
+						"`kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=baseline`", level, m.Namespace)}
+				}
 				return fmt.Errorf("%w%s", kube.CannotRun(what, c.Reason, c.Message), advice[c.Reason])
 			}
 		}

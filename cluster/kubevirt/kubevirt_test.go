@@ -266,6 +266,8 @@ func TestWhyNot(t *testing.T) {
 		{condition("PodScheduled", "SchedulerError", "again"), "<nil>"},
 		{condition("PodScheduled", "Unschedulable", "0/2 nodes have devices.kubevirt.io/kvm"), "the virtual machine cannot run: Unschedulable: 0/2 nodes have devices.kubevirt.io/kvm"},
 		{condition("Synchronized", "FailedCreate", "violates PodSecurity"), "the virtual machine cannot run: FailedCreate: violates PodSecurity; does the namespace admit KubeVirt's launcher pods?"},
+		{condition("Synchronized", "FailedCreate", `pods "virt-launcher-x" is forbidden: violates PodSecurity "restricted:v1.34": seccompProfile (...)`),
+			"the namespace enforces the Pod Security level restricted, which does not admit KubeVirt's launcher pods; leave -n out, or label the namespace: `kubectl label namespace  --overwrite pod-security.kubernetes.io/enforce=baseline`"},
 		{condition("Synchronized", "FailedPvcNotFound", "PVC a/b does not exist"),
 			"the virtual machine cannot run: FailedPvcNotFound: PVC a/b does not exist; a claim must be in the namespace of the study: give it with -n"},
 		{missing, "the virtual machine cannot run: FailedPvcNotFound: didn't find PVC golden; a claim must be in the namespace of the study: give it with -n"},

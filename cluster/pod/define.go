@@ -281,10 +281,9 @@ func times(pods int64) string {
 }
 
 // hint adds to the API server's refusal of a pod what would allow it.
-func (k *RuntimeClass) hint(err error) error {
-	if _, host := k.Host(); host && strings.Contains(err.Error(), "PodSecurity") {
-		return fmt.Errorf("%w; the node's network and namespaces need a namespace that allows privileged pods: "+
-			"kubectl create namespace NAME && kubectl label namespace NAME pod-security.kubernetes.io/enforce=privileged, then give -n NAME", err)
+func (k *RuntimeClass) hint(err error, want *sandbox.Want) error {
+	if why := k.insecure(err, want); why != nil {
+		return why
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || kube.IsGone(err) {
 		return namespaceGone(k.study.Namespace)

@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/param"
 	"tare/record"
 	"tare/sandbox"
+	"tare/volume"
 )
 
 // define makes the kind of a definition, as a study would.
@@ -63,8 +66,33 @@ func TestDefined(t *testing.T) {
 	if !s.HostNetwork || !s.HostPID || !s.HostIPC {
 		t.Errorf("on the host: %+v", s)
 	}
-	if err := host.hint(errors.New(`pods "x" is forbidden: violates PodSecurity "restricted:latest"`)); !strings.Contains(err.Error(), "enforce=privileged") {
-		t.Errorf("a refusal says %v", err)
+}
+
+// TestInsecure: a refusal by Pod Security admission names the level and the setting that it is about; the API server's text is only kept.
+func TestInsecure(t *testing.T) {
+	raw := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "t1-3-main", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true, hostPID=true)`))
+	host := define(t, param.Values{keyNetwork: ofHost, keyNamespaces: ofHost})
+	plain := define(t, param.Values{})
+	mounts := &sandbox.Want{Volumes: []volume.Volume{{Name: "mount0", Medium: volume.Bind, Host: "/srv"}}}
+	for _, c := range []struct {
+		k    *RuntimeClass
+		want *sandbox.Want
+		uid  string
+		says string
+	}{
+		{host, &sandbox.Want{}, "", "namespace tare-t1 enforces the Pod Security level restricted, which does not admit `network: host` of sandbox " + host.name + " and `namespaces: host`; write `network: pod` and write `namespaces: pod`, or give -n NAME"},
+		{plain, mounts, "7", "the study's own namespace enforces the Pod Security level restricted, which does not admit the node's directory /srv, which the workload mounts; leave the mount out, or give -n NAME"},
+		{plain, &sandbox.Want{}, "", "does not admit this pod (host namespaces (hostNetwork=true, hostPID=true)); leave out what asks for it"},
+	} {
+		c.k.study.UID = c.uid
+		err := c.k.hint(raw, c.want)
+		refused, is := errors.AsType[*sandbox.RefusedError](err)
+		if !is || !strings.Contains(refused.Why, c.says) || refused.Raw != raw.Error() || strings.Contains(err.Error(), "is forbidden") {
+			t.Errorf("%v, want %s", err, c.says)
+		}
+	}
+	if err := host.hint(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("exceeded quota")), &sandbox.Want{}); errors.As(err, new(*sandbox.RefusedError)) {
+		t.Errorf("a quota: %v", err)
 	}
 }
 

@@ -114,7 +114,7 @@ func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
 	trial := s.ID + "-check"
 	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.Name(), "_", "-")), Trial: trial}})
 	if err != nil {
-		return err
+		return shortly(err)
 	}
 	exit, err := i.Exec(ctx, sandbox.Command{Args: []string{"/tare", "internal", "noop"}})
 	if err == nil && exit.Code != 0 {
@@ -149,7 +149,7 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err))
+		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err, &spec.Want))
 	}
 	i.admitted = time.Now()
 	defer func() {

@@ -116,11 +116,11 @@ func TestNamespaceThatIsDeleted(t *testing.T) {
 	going := apierrors.NewForbidden(pods, "p", errors.New("because it is being terminated"))
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for _, err := range []error{going, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "tare-t1")} {
-		if got := k.hint(err); !errors.Is(got, sandbox.ErrNodeLost) || got.Error() != "namespace tare-t1, in which the study runs, is being deleted" {
+		if got := k.hint(err, &sandbox.Want{}); !errors.Is(got, sandbox.ErrNodeLost) || got.Error() != "namespace tare-t1, in which the study runs, is being deleted" {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
-	if got := k.hint(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota"))); errors.Is(got, sandbox.ErrNodeLost) {
+	if got := k.hint(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota")), &sandbox.Want{}); errors.Is(got, sandbox.ErrNodeLost) {
 		t.Errorf("a quota: %v", got)
 	}
 }

@@ -180,6 +180,9 @@ func (k *RuntimeClass) checkVolumes(ctx context.Context, spec sandbox.Spec) erro
 	want := spec.Want
 	want.Name, want.Image = k.study.ID+"-try", ""
 	if err := k.api.Try(ctx, k.manifest(&want, "")); err != nil {
+		if why := k.insecure(err, &want); why != nil {
+			return why
+		}
 		return fmt.Errorf("%w; give -n with a namespace that allows directories of the nodes", err)
 	}
 	return nil

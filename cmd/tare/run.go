@@ -160,11 +160,11 @@ func (a *app) follow(ctx context.Context, e run.Engine, p *plan.Plan, done []rec
 	return e.Run(ctx, p)
 }
 
-// doneBefore returns the trials of a folder, for the plan of a session. A session that has not measured before tries again what had no image.
+// doneBefore returns the trials of a folder, for the plan of a session. A session that has not measured before tries again what had no image, or was not admitted.
 func doneBefore(db *store.Store, returned bool) ([]record.Trial, error) {
 	done, err := db.Trials()
 	for i := range done {
-		if t := &done[i]; !returned && t.Failure != nil && t.Failure.Kind == record.NoImage {
+		if t := &done[i]; !returned && t.Failure.Lasting() {
 			t.Failure = &record.Failure{Kind: record.Interrupted, Reason: t.Failure.Reason}
 		}
 	}
