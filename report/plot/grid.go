@@ -26,6 +26,7 @@ const (
 	panelWidth  = vg.Length(92)
 	panelHeight = vg.Length(84)
 	sizePanel   = 6.5
+	labelGap    = vg.Length(1.5) // between labels of x
 )
 
 // mostPanels bounds a grid.
@@ -212,16 +213,22 @@ func (s *sheet) smallAxes() {
 			s.text(vg.Point{X: s.area.Min.X - 3, Y: y - sizePanel*0.35}, t.label, sizePanel, false, s.th.Ink, draw.XRight, 0)
 		}
 	}
-	last := vg.Length(math.Inf(-1))
-	for i, x := range s.centres(true) {
+	// The last level's label has its room before all others: it says where the axis ends.
+	last, centres := vg.Length(math.Inf(-1)), s.centres(true)
+	end := len(centres) - 1
+	for i, x := range centres {
 		l := s.f.X.Levels[i]
 		if s.f.X.Numbers == nil || math.IsNaN(s.f.X.Numbers[i]) {
 			s.text(vg.Point{X: x + sizePanel*0.3, Y: s.area.Min.Y - 3}, s.fit(bare(l), sizePanel-1, words), sizePanel-1, false, s.th.Ink, draw.XRight, math.Pi/2)
 			continue
 		}
-		if half := s.width(l, sizePanel-1, false) / 2; x-half > last {
+		half, before := s.width(l, sizePanel-1, false)/2, vg.Length(math.Inf(1))
+		if i < end {
+			before = centres[end] - s.width(s.f.X.Levels[end], sizePanel-1, false)/2 - labelGap
+		}
+		if x-half > last && x+half < before {
 			s.text(vg.Point{X: x, Y: s.area.Min.Y - sizePanel - 1}, l, sizePanel-1, false, s.th.Ink, draw.XCenter, 0)
-			last = x + half + 1.5
+			last = x + half + labelGap
 		}
 	}
 	s.line(s.th.Ink, 0.6, vg.Point{X: s.area.Min.X, Y: s.area.Max.Y}, s.area.Min, vg.Point{X: s.area.Max.X, Y: s.area.Min.Y})

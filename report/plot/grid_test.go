@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -79,6 +80,55 @@ func TestGrid(t *testing.T) {
 	src.Result.Figures = nil
 	if figs, notes, err := Build(src, Options{Kind: Grid}); err != nil || len(figs) != 0 || !strings.Contains(notes[0], "no figure of merit") {
 		t.Errorf("without figures of merit: %d, %v, %v", len(figs), notes, err)
+	}
+}
+
+// TestGridEnds: each graph has the labels of its first and of its last level, also where others have no room, and no two of them touch.
+func TestGridEnds(t *testing.T) {
+	src := ioThreads()
+	levels := []string{"0", "1", "2", "3", "4", "6", "8", "12", "16"}
+	src.Study.Factors[4].Levels = levels
+	var with []analyse.Comparison
+	for _, c := range src.Result.Compared {
+		if c.Baseline { // a level that is no number: the others stand evenly
+			with = append(with, c)
+			continue
+		}
+		if v, _ := c.Cell.Get("io_threads"); v != "0" {
+			continue
+		}
+		for _, l := range levels {
+			n := c
+			own := record.Cell{{Factor: "sandbox", Value: "vm"}, {Factor: "io_threads", Value: l}}
+			n.Treatment, n.Cell = own.Key(), append(append(record.Cell{}, c.Shared...), own...)
+			with = append(with, n)
+		}
+	}
+	src.Result.Compared = with
+	figs, _, err := Build(src, Options{Kind: Grid})
+	if err != nil || len(figs) == 0 || len(figs[0].Panels) == 0 {
+		t.Fatalf("%d figures, error %v", len(figs), err)
+	}
+	st := light()
+	st.Width = panelWidth * 2 // as narrow as graphs get
+	d := recordFigure(t, &figs[0], st)
+	var labels []written
+	for _, w := range d.texts {
+		if w.size == sizePanel-1 {
+			labels = append(labels, w)
+		}
+	}
+	ends := map[string]int{}
+	for i, a := range labels {
+		ends[a.text]++
+		for _, b := range labels[i+1:] {
+			if math.Abs((a.at.Y-b.at.Y).Points()) < 1 && a.corners[0].X < b.corners[1].X && b.corners[0].X < a.corners[1].X {
+				t.Errorf("the labels %s and %s touch", a.text, b.text)
+			}
+		}
+	}
+	if n := len(figs[0].Panels); ends["0"] != n || ends["16"] != n {
+		t.Errorf("%d graphs, of which %d have the label 0, and %d 16; labels %v", n, ends["0"], ends["16"], ends)
 	}
 }
 
