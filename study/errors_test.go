@@ -245,6 +245,39 @@ func manyCells(threads, limits int) string {
 	return "study: x\nfactors: {sandbox: [process], cpu-limit: [" + numbers(limits) + "]}\nworkloads: {cpu: {threads: [" + numbers(threads) + "]}}\n"
 }
 
+// TestReplaced: a parameter that is in the place of another one is refused beside it, where it is written; its default and a study of
+// results are not.
+func TestReplaced(t *testing.T) {
+	cat := testCatalogue()
+	cat.Workloads["fill"] = WorkloadInfo{Params: []param.Param{
+		{Name: "size", Type: param.Size, Default: "64MiB", Help: "of a file"},
+		{Name: "free", Type: param.Int, Default: "0", Max: 90, Replaces: "size", Help: "percent of the free space"},
+	}}
+	const what = "free = 50 is in the place of size, and the study gives size = 1GiB, too; remove size, or write free: 0"
+	for _, tt := range []struct{ factors, own, set, want string }{
+		{"", ", size: 1GiB, free: 50", "", `t.yaml:4:37: workload "a" is not possible: ` + what},
+		{"", ", size: 1GiB, free: [0, 50]", "", `t.yaml:4:41: workload "a" with free=50 is not possible: ` + what},
+		{", size: [1GiB, 2GiB]", ", free: 50", "", `t.yaml:4:25: workload "a" with size=1GiB is not possible: ` + what},
+		{"", ", size: 1GiB", "a.free=50", `--set "a.free=50": workload "a" is not possible: ` + what},
+		{"", ", size: 1GiB, free: 0", "", ""},
+		{"", ", free: 50", "", ""},
+	} {
+		src := "study: x\nfactors: {sandbox: [process, runc]" + tt.factors + "}\nworkloads:\n  a: {kind: fill" + tt.own + "}\n"
+		var sets []string
+		if tt.set != "" {
+			sets = []string{tt.set}
+		}
+		if _, err := Parse("t.yaml", []byte(src), cat, sets); (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s\n%v\nwant %s", src, err, tt.want)
+		}
+		cat := cat
+		cat.Stored = true
+		if _, err := Parse("t.yaml", []byte(src), cat, sets); err != nil {
+			t.Errorf("of results: %v", err)
+		}
+	}
+}
+
 // TestValueIsBlamed: an error about one parameter is shown where its value is written,
 // whoever gives it.
 func TestValueIsBlamed(t *testing.T) {
