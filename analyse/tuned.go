@@ -138,7 +138,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	if step.Stage == tune.Found {
 		sandbox, _ := s.Cells[step.Answer].Get("sandbox")
 		for _, l := range t.Set {
-			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family)...)
+			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family, s.Cells[step.Answer])...)
 		}
 		t.Patches = advice.Join(t.Patches)
 	}

@@ -148,7 +148,7 @@ func TestEachRule(t *testing.T) {
 		{"helper-other", cause.Helper, "vhost", at("vm", "sizing", "rs", "default_vcpus", "1", "cpu-limit", "1"), net, many, 2, []string{"One vhost thread"}}, // its quota is full, and vCPUs bring no queues
 		{"vhost-one-worker", cause.Helper, "vhost", at("vm", "default_vcpus", "1"), net, nil, 2, []string{"more connections"}},
 		{"vmm-vhost-net", cause.Helper, "vmm", at("vm"), net, many, 2, []string{"modprobe vhost_net", `disable_vhost_net: "false"`}},
-		{"iothread-pool", cause.Helper, "iothread", at("vm"), "fio", map[string]string{"jobs": "16"}, 2, []string{"ioThreadsPolicy: supplementalPool", "supplementalPoolThreadCount: 8", "rarely gains beyond 1"}},
+		{"iothread-pool", cause.Helper, "iothread", at("vm"), "fio", map[string]string{"jobs": "16"}, 2, []string{"ioThreadsPolicy: supplementalPool", "supplementalPoolThreadCount: 8", "rarely gains beyond 1", "<iothreads>8</iothreads>", `"num-queues": 8`}},
 		{"iothread-pool", cause.Helper, "iothread", at("vm"), "fio", nil, 2, []string{"supplementalPoolThreadCount: 4"}},
 		{"vmm-iothread", cause.Helper, "vmm", at("vm"), "fio", nil, 2, []string{"supplementalPoolThreadCount: 4"}},
 		{"virtiofsd-block", cause.Helper, "virtiofsd", at("vm"), "fio", nil, 2, []string{"volumeDevices", "rootfs=virtiofs,block"}},

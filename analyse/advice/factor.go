@@ -6,14 +6,15 @@ import (
 	"strings"
 	"text/template"
 
+	"tare/analyse/merit"
 	"tare/record"
 )
 
-// PatchesOf returns what sets a level of a factor in a sandbox of that family, or nil without a rule.
-func PatchesOf(factor, level string, family record.Family) []Patch {
+// PatchesOf returns what sets a level of a factor in a sandbox of that family, or nil without a rule. The cell has the levels beside it.
+func PatchesOf(factor, level string, family record.Family, cell record.Cell) []Patch {
 	for _, f := range loaded().Factors {
 		if f.Name == factor {
-			out, err := f.fill(level, family)
+			out, err := f.fill(level, family, cell)
 			if err != nil {
 				return nil // the templates are checked when they are read
 			}
@@ -23,8 +24,8 @@ func PatchesOf(factor, level string, family record.Family) []Patch {
 	return nil
 }
 
-// Join makes one patch of those that go into the same file, in the order of the first of each. A command keeps the words that both begin and
-// end with; a text of several lines keeps the lines that both begin with, so keys of YAML and TOML stay where they belong.
+// Join makes one patch of those that go into the same file, in the order of the first of each. Manifests are merged by their keys. A command
+// keeps the words that both begin and end with; another text of several lines keeps the lines that both begin with, so keys of TOML stay where they belong.
 func Join(patches []Patch) []Patch {
 	var out []Patch
 	for _, p := range patches {
@@ -33,9 +34,15 @@ func Join(patches []Patch) []Patch {
 			out = append(out, p)
 			continue
 		}
+		if p.For == "pod" || p.For == "kubevirt" {
+			if text, _, err := mergeYAML([]string{out[i].Text, p.Text}); err == nil { // a test merges all pairs
+				out[i].Text = text
+				continue
+			}
+		}
 		separator := "\n"
 		a, b := strings.TrimSuffix(out[i].Text, "\n"), strings.TrimSuffix(p.Text, "\n")
-		if !strings.Contains(a+b, "\n") {
+		if p.For == "shell" && !strings.Contains(a+b, "\n") {
 			separator = " "
 		}
 		parts := join(strings.Split(a, separator), strings.Split(b, separator), separator == " ")
@@ -56,7 +63,11 @@ func join(a, b []string, ends bool) []string {
 	return slices.Concat(a[:len(a)-end], b[begin:])
 }
 
-func (f *Factor) fill(level string, family record.Family) ([]Patch, error) {
+func (f *Factor) fill(level string, family record.Family, cell record.Cell) ([]Patch, error) {
+	data := struct{ Level, Queues string }{level, level}
+	if n, _ := cell.Get(factorDiskQueues); merit.Number(n) > 0 {
+		data.Queues = n
+	}
 	var out []Patch
 	for _, p := range f.Patches {
 		if !slices.Contains(PatchesFor(), p.For) || p.File == "" {
@@ -70,7 +81,7 @@ func (f *Factor) fill(level string, family record.Family) ([]Patch, error) {
 			return nil, err
 		}
 		var b strings.Builder
-		if err := t.Execute(&b, struct{ Level string }{level}); err != nil {
+		if err := t.Execute(&b, data); err != nil {
 			return nil, err
 		}
 		out = append(out, Patch{For: p.For, File: p.File, Text: b.String()})

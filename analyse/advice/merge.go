@@ -66,7 +66,7 @@ func Documents(items []Item, compare, kind string) (docs []Document, left map[in
 			if d.Text, d.Clash, err = mergeYAML(texts[n]); err != nil {
 				return nil, nil, fmt.Errorf("patches of %s: %w", strings.Join(d.About, ", "), err)
 			}
-		case kind == "runtime":
+		case strings.Contains(d.File, ".toml"):
 			d.Text, d.Clash = mergeTOML(texts[n])
 		default:
 			d.Text = strings.Join(texts[n], "")

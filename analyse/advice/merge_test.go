@@ -52,6 +52,15 @@ func TestMergeTOML(t *testing.T) {
 	}
 }
 
+// TestDocumentsLibvirt: a domain's lines are kept as they are, though TOML is for the same kind of file.
+func TestDocumentsLibvirt(t *testing.T) {
+	const text = "<iothreads>4</iothreads>\n"
+	docs, _, err := Documents([]Item{{Rule: "iothread-pool", Patches: []Patch{{For: "runtime", File: "libvirt domain, by virsh edit", Text: text}}}}, "sandbox", "runtime")
+	if err != nil || len(docs) != 1 || docs[0].Text != text {
+		t.Errorf("%+v, %v", docs, err)
+	}
+}
+
 // TestClash: of two limits the larger is taken, of one and none none, and it is said;
 // what an item warns of goes with its patch.
 func TestClash(t *testing.T) {

@@ -62,7 +62,7 @@ type Load struct {
 // Factor says how a level of a factor is set outside of a study.
 type Factor struct {
 	Name    string          `yaml:"name"`
-	Patches []PatchTemplate `yaml:"patches"` // of which .Level is the level
+	Patches []PatchTemplate `yaml:"patches"` // of which .Level is the level, and .Queues that of disk_queues: unless it has one, the same
 }
 
 // table is rules.yaml.
@@ -107,7 +107,7 @@ func readRules(b []byte) (table, error) {
 	}
 	var errs []error
 	for _, f := range t.Factors {
-		if _, err := f.fill("1", ""); err != nil {
+		if _, err := f.fill("1", "", nil); err != nil {
 			errs = append(errs, fmt.Errorf("factor %q: %w", f.Name, err))
 		}
 	}

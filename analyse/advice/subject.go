@@ -26,6 +26,8 @@ const (
 	factorSizing = "sizing"
 	// factorIOThreads is how many threads serve the disks beside the VMM's main loop.
 	factorIOThreads = "io_threads"
+	// factorDiskQueues is how many queues each of these disks has.
+	factorDiskQueues = "disk_queues"
 	// factorOverhead is what sizing rs adds to a limit.
 	factorOverhead = "overhead_vcpus"
 )
