@@ -15,6 +15,8 @@
 # five failures are a fault of timing in the tests or in what they test, not a busy host. After a
 # crash or a data race nothing runs again. docs/tests.md lists the skips that are accepted.
 #
+# The linter has vetted the tests already, without Kubernetes's libraries: -vet=off.
+#
 # The time limit finds a test that hangs. It is several times what the slowest package takes on an
 # idle host with two cores, because a host at load 6 is that much slower.
 alone='^(TestCausePageCache|TestCauseOfMachines|TestRelieved|TestRelievedIOLimit|TestRelievedHost|TestPlantedQuota)$'
@@ -25,7 +27,7 @@ tests() {
 	packages=$1
 	shift
 	"$sum" --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-		--packages "$packages" -- -p 2 -timeout 2h "$@"
+		--packages "$packages" -- -p 2 -vet=off -timeout 2h "$@"
 }
 
 status=0

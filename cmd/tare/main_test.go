@@ -41,7 +41,7 @@ func build(m *testing.M) int {
 	bin = filepath.Join(dir, "tare")
 	// Without symbols, as the Makefile builds it. A machine of 256 MiB unpacks the whole program from its
 	// initramfs, and has no room for them.
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, ".")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", bin, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build tare: %v\n%s", err, out)

@@ -20,8 +20,8 @@ import (
 // mayBeSlow has it.
 const slow = 1000
 
-// enough is how long targets must run for their rate to be judged: the start takes much of a
-// shorter time.
+// enough is how long targets must run for their rate to be judged, and for the branches of
+// libraries to guide their search: the start takes much of a shorter time.
 const enough = 5 * time.Second
 
 // mayBeSlow has the targets that may be slow, with the reason.
@@ -96,7 +96,7 @@ func instrumented() []string {
 // build makes the instrumented test binary of a package.
 func (f *fuzzer) build(ctx context.Context, p pack, program string) ([]byte, error) {
 	// Without symbols, linking takes half the time.
-	args := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program}, p.instruments()...)
+	args := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program}, f.instruments(p)...)
 	cmd := exec.CommandContext(ctx, "go", append(args, p.path)...) //nolint:gosec // G204: a package that the go command named
 	cmd.Dir = f.dir
 	return cmd.CombinedOutput()
@@ -105,7 +105,7 @@ func (f *fuzzer) build(ctx context.Context, p pack, program string) ([]byte, err
 // compile fills the go command's cache with what the packages and their tests import. Builds
 // at the same time would each compile it. What cannot be compiled is told by build.
 func (f *fuzzer) compile(ctx context.Context, packages []pack) {
-	args := append([]string{"list", "-e", "-export", "-test", "-deps", "-f", "{{/* nothing */}}"}, packages[0].instruments()...)
+	args := append([]string{"list", "-e", "-export", "-test", "-deps", "-f", "{{/* nothing */}}"}, f.instruments(packages[0])...)
 	for _, p := range packages {
 		args = append(args, p.path)
 	}
@@ -114,10 +114,16 @@ func (f *fuzzer) compile(ctx context.Context, packages []pack) {
 	_ = cmd.Run()
 }
 
-// instruments are the flags of the go command that instrument.
-func (p pack) instruments() []string {
+// instruments are the flags of the go command that instrument. A short search is guided by the
+// module alone. Instrumenting strings makes the go command compile all that imports it again: 708
+// packages of tare's 838, which takes longer than all the short searches.
+func (f *fuzzer) instruments(p pack) []string {
+	patterns := []string{p.module + "/..."}
+	if f.each >= enough {
+		patterns = append(patterns, instrumented()...)
+	}
 	var flags []string
-	for _, pattern := range append(instrumented(), p.module+"/...") {
+	for _, pattern := range patterns {
 		flags = append(flags, "-gcflags="+pattern+"=-d=libfuzzer")
 	}
 	return flags

@@ -17,7 +17,7 @@ import (
 func built(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "init")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "tare/agent/guest/init")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", file, "tare/agent/guest/init")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
