@@ -27,12 +27,12 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 	for i := range a.study.Strata {
 		strata[a.study.Strata[i].Key] = i
 	}
-	answered := make(map[string]bool)
+	answered, stopped := make(map[string]bool), make(map[string]bool)
 	for i := range r.Tuned {
 		t := &r.Tuned[i]
-		answered[t.Stratum] = t.Stage == tune.Found
+		answered[t.Stratum], stopped[t.Stratum] = t.Stage == tune.Found, t.Stopped
 		for _, p := range t.Mix {
-			answered[p.Stratum] = t.Stage == tune.Found
+			answered[p.Stratum], stopped[p.Stratum] = t.Stage == tune.Found, t.Stopped
 		}
 	}
 	return advice.Build(advice.Input{
@@ -52,6 +52,7 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 		},
 		Imported: a.imported(),
 		Found:    func(stratum string) bool { return answered[stratum] },
+		Stopped:  func(stratum string) bool { return stopped[stratum] },
 		Measured: a.measured,
 		Only:     only,
 		Modelled: r.Modelled,

@@ -5,6 +5,7 @@ import (
 
 	"tare/analyse/advice"
 	"tare/analyse/tune"
+	"tare/plan"
 	"tare/record"
 )
 
@@ -21,6 +22,7 @@ type Tuned struct {
 	Reach    float64     `json:"reach"`             // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
 	Ended    string      `json:"ended,omitempty"` // why the search ended without a clear answer
+	Stopped  bool        `json:"-"`               // that was its budget: with a larger one it goes on
 	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
@@ -107,7 +109,7 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 		t.Response = w.Responses[0]
 	}
 	if e, ok := a.plan.Ending(i); ok && step.Stage != tune.Found {
-		t.Ended = e.Text
+		t.Ended, t.Stopped = e.Text, e.Code == plan.EndBudgetTime || e.Code == plan.EndBudgetBlocks
 	}
 	t.Factors = a.study.Stop.Factors
 	t.Answer, t.Best = a.study.LevelOf(i, step.Answer), a.study.LevelOf(i, step.Best)

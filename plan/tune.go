@@ -142,7 +142,20 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	case s.blocks() < p.last:
 		return "", ""
 	}
+	if n := p.study.Budget.Blocks; n > 0 && n == p.last {
+		unlimited := *p.study
+		if unlimited.Budget.Blocks = 0; n < lastPass(&unlimited) {
+			return EndBudgetBlocks, fmt.Sprintf("%s not clear, and the budget of %s is used up; %s", p.sought(), blocks(n), p.longer())
+		}
+	}
 	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), s.blocks())
+}
+
+func blocks(n int) string {
+	if n == 1 {
+		return "1 block"
+	}
+	return fmt.Sprintf("%d blocks", n)
 }
 
 // confidence writes how sure a search is: at most 99 %, because draws are too few for more.

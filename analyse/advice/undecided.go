@@ -19,19 +19,23 @@ const leastBlocks = 8
 // those all of whose cells are as good as the baseline or better, one for those of which a
 // cell is undecided. Of treatments that do cost, cells join the latter that look worse and
 // are not decided. Where a search found its answer, neither is said: it left the levels out
-// on purpose that could not be the answer.
+// on purpose that could not be the answer. Where a budget ended a search, one item says how it
+// goes on: more blocks of all levels would not be that search.
 func (b *builder) unneeded() []Item {
 	costs, open := make(map[string]bool), make(map[string]bool)
-	found := func(f *cause.Finding) bool { return b.in.Found != nil && b.in.Found(f.Stratum) }
+	stopped := func(f *cause.Finding) bool { return b.in.Stopped != nil && b.in.Stopped(f.Stratum) }
+	found := func(f *cause.Finding) bool { return b.in.Found != nil && b.in.Found(f.Stratum) || stopped(f) }
 	for i := range b.in.Findings {
 		if f := &b.in.Findings[i]; !f.Baseline && !found(f) {
 			costs[f.Treatment] = costs[f.Treatment] || f.Costs
 			open[f.Treatment] = open[f.Treatment] || f.Undecided
 		}
 	}
-	var free, undecided []*cause.Finding
+	var free, undecided, searched []*cause.Finding
 	for i := range b.in.Findings {
 		switch f := &b.in.Findings[i]; {
+		case stopped(f) && b.wanted(f.Cell):
+			searched = append(searched, f)
 		case f.Baseline || found(f) || !b.wanted(f.Cell):
 		case costs[f.Treatment]:
 			if f.Suspect() {
@@ -46,6 +50,9 @@ func (b *builder) unneeded() []Item {
 		}
 	}
 	var out []Item
+	if len(searched) > 0 {
+		out = append(out, b.continued(searched))
+	}
 	// Of what has no ratio at all nothing can be said: there was no baseline.
 	if slices.ContainsFunc(undecided, func(f *cause.Finding) bool { return f.Ratio != nil }) {
 		out = append(out, b.undecided(undecided))
@@ -65,6 +72,19 @@ func (b *builder) nothing(name string, of []*cause.Finding) Item {
 	}
 	out.Treatments = unique(out.Treatments)
 	out.Treatment = out.Treatments[0]
+	return out
+}
+
+// Continue is the command that goes on with a search at a site, in texts of advice; whoever knows the results folder completes it.
+func Continue(on string) string {
+	return strings.Join(strings.Fields("tare tune STUDY "+on+" --budget LARGER"), " ")
+}
+
+// continued says how searches that a budget ended go on.
+func (b *builder) continued(of []*cause.Finding) Item {
+	out := b.nothing("search-budget", of)
+	out.Brief = false
+	out.Text = strings.TrimSuffix(out.Text, ".") + ": " + Continue(b.in.On) + "."
 	return out
 }
 

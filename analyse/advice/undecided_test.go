@@ -73,3 +73,21 @@ func TestUndecidedSearch(t *testing.T) {
 		t.Errorf("of a second search that goes on: %+v", items)
 	}
 }
+
+// TestStoppedSearch: where a budget ended a search, the search goes on with a larger one, and no more blocks of everything are asked for.
+func TestStoppedSearch(t *testing.T) {
+	l := newLab("fio", nil)
+	l.in.Stopped, l.in.On = func(stratum string) bool { return stratum == "workload=w" }, "--on model"
+	for _, level := range []string{"runc", "vm"} {
+		f := l.finds(cause.None, "", at(level))
+		f.Costs, f.Undecided, f.Trials = false, level == "vm", 1
+	}
+	items := Build(l.in)
+	if len(items) != 1 || items[0].Rule != "search-budget" || len(items[0].Cells) != 2 || len(items[0].Patches) > 0 {
+		t.Fatalf("%+v", items)
+	}
+	const want = "Give the search a larger budget. Its budget ended before the answer was clear. The same search goes on, and keeps all trials, with this command: tare tune STUDY --on model --budget LARGER."
+	if items[0].Text != want {
+		t.Errorf("%q", items[0].Text)
+	}
+}

@@ -26,13 +26,17 @@ const unpackedStudy = "STUDY: the study.yaml of the folder that `tare bundle --u
 // completed has the commands that measure more whole: with the study as it is kept in the folder, what it was run with, a
 // budget that is enough, and a folder of their own.
 func (r *analysed) completed(items []advice.Item) []advice.Item {
-	begin := strings.TrimSpace("tare run STUDY "+r.result.On()) + " "
+	begin, search := strings.TrimSpace("tare run STUDY "+r.result.On())+" ", advice.Continue(r.result.On())
 	items = slices.Clone(items)
 	for i := range items {
 		x := &items[i]
 		complete := func(text, note string) string {
 			before, line, ok := strings.Cut(text, begin)
 			switch {
+			case strings.Contains(text, search) && unpackedBundle(r.dir):
+				return fmt.Sprintf(note, text, unpackedStudy)
+			case strings.Contains(text, search):
+				return strings.Replace(text, search, r.continuing(), 1)
 			case !ok:
 				return text
 			case unpackedBundle(r.dir):

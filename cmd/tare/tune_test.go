@@ -486,3 +486,54 @@ workloads:
 		}
 	}
 }
+
+// TestTuneContinues: the advice after a search that its budget ended is the command that goes on with it; that command keeps the trials. It asks
+// for no more blocks of everything.
+func TestTuneContinues(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	write := func(stop string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("study: s\nfactors: {sandbox: [vm], default_vcpus: [1, 2, 3, 4, 5, 6, 7, 8], cpu-limit: [none, 6]}\nbaseline: vm\nworkloads:\n"+
+			"  a: {kind: net, mode: stream, size: 4KiB, connections: 4, warmup: 100ms, duration: 300ms, responses: [throughput]}\n"+stop), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		stop string
+		args []string
+		want string // the command before its budget
+	}{
+		"tune":    {"", []string{"tune", "--factor", "default_vcpus=1,2,4,8", "--reach", "95%", "--set", "cpu-limit=none", "--budget", "20s"}, "tune FILE --results DIR --on model --factor default_vcpus --set cpu-limit=none --set default_vcpus=1,2,4,8 --reach 95%"},
+		"several": {"", []string{"tune", "--factor", "default_vcpus=1,2,4", "--factor", "cpu-limit", "--budget", "20s"}, "tune FILE --results DIR --on model --factor default_vcpus --factor cpu-limit --set default_vcpus=1,2,4 --reach 90%"},
+		"study":   {"compare: default_vcpus\nstop: {tune: 90%}\nbudget: {time: 20s}\n", []string{"run", "--set", "baseline=1"}, "run FILE --results DIR --on model --set baseline=1"},
+		"blocks":  {"compare: default_vcpus\nstop: {tune: best}\nbudget: {blocks: 3}\n", []string{"run", "--set", "baseline=1"}, "run FILE --results DIR --on model --set baseline=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(c.stop)
+			results := filepath.Join(dir, name)
+			call := func(args ...string) string {
+				t.Helper()
+				var o, e bytes.Buffer
+				if code := execute(t.Context(), &o, &e, args); code != exitOK {
+					t.Fatalf("%s: exit %d: %s", args, code, e.String())
+				}
+				return o.String() + e.String()
+			}
+			call(append([]string{c.args[0], file, "--on", "model", "--results", results}, c.args[1:]...)...)
+			said := strings.Join(strings.Fields(call("advise", results)), " ")
+			_, command, ok := strings.Cut(said, "with this command: tare ")
+			if !ok || strings.Contains(said, "More blocks decide it") {
+				t.Fatalf("tare advise says: %s", said)
+			}
+			want := strings.NewReplacer("FILE", filepath.Join(results, "study.yaml"), "DIR", results).Replace(c.want)
+			command, _, _ = strings.Cut(command, ". ")
+			if budget, ok := strings.CutPrefix(command, want+" "); !ok || !strings.HasPrefix(budget, "--budget ") && budget != "--set budget.blocks=6" {
+				t.Fatalf("the command is\n%.300s\nwant\n%s", command, want)
+			}
+			if again := call(strings.Fields(command)...); strings.Contains(again, ", 0 trials done") || !strings.Contains(again, "trials done") || strings.Contains(again, "is finished") {
+				t.Errorf("it does not go on: %s", again)
+			}
+		})
+	}
+}
