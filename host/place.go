@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -353,22 +354,53 @@ func free(device, overwrite string) error {
 		return fmt.Errorf("%s holds %q, and overwrite = %q names something else; look what is on the device, and name another one if it is not the one that you mean",
 			device, holds(string(out)), overwrite)
 	case err == nil:
-		return fmt.Errorf("%s holds data (%s); if you can lose them, add overwrite: %q to the workload, or name another device",
-			device, strings.Join(strings.Fields(string(out)), " "), holds(string(out)))
+		return fmt.Errorf("%s holds %s; if you can lose it, say so a second time with overwrite: %q in the workload, or name another device",
+			device, contents(string(out)), holds(string(out)))
 	case errors.As(err, &exit) && exit.ExitCode() == 2:
 		return nil
 	}
 	return fmt.Errorf("cannot tell whether %s holds data: blkid: %w", device, err)
 }
 
-// holds names what is on a device, from blkid's lines KEY=VALUE: its kind, and the identity that no
-// other has.
-func holds(export string) string {
-	found := map[string]string{}
+// found reads blkid's lines KEY=VALUE. It puts a backslash before what a shell would not take as it is.
+func found(export string) map[string]string {
+	out := map[string]string{}
 	for line := range strings.Lines(export) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		found[key] = value
+		out[key] = escaped.ReplaceAllString(value, "$1")
 	}
+	return out
+}
+
+var escaped = regexp.MustCompile(`\\(.)`)
+
+// contents says in words what blkid has found on a device: a file system, its label and its UUID.
+func contents(export string) string {
+	f := found(export)
+	out := "data of an unknown kind"
+	switch {
+	case f["USAGE"] == "filesystem":
+		out = "a file system, " + f["TYPE"]
+	case f["USAGE"] == "crypto":
+		out = "an encrypted volume, " + f["TYPE"]
+	case f["TYPE"] != "": // swap, or a part of a RAID or of a volume group
+		out = "data of the type " + f["TYPE"]
+	case f["PTTYPE"] != "":
+		out = "a partition table, " + f["PTTYPE"]
+	}
+	if l := f["LABEL"]; l != "" {
+		out += fmt.Sprintf(", with the label %q", l)
+	}
+	if id := cmp.Or(f["UUID"], f["PTUUID"]); id != "" {
+		out += ", with the UUID " + id
+	}
+	return strings.Replace(out, "\", with the UUID", "\" and the UUID", 1)
+}
+
+// holds names what is on a device for the parameter overwrite: its kind, and the identity that no
+// other has.
+func holds(export string) string {
+	found := found(export)
 	kind := cmp.Or(found["TYPE"], found["PTTYPE"], "unknown data")
 	return strings.TrimSpace(kind + " " + cmp.Or(found["UUID"], found["PTUUID"], found["LABEL"]))
 }

@@ -147,6 +147,22 @@ func readOnly(t *testing.T, device string, on bool) {
 	}
 }
 
+// TestContents: what blkid finds is said in words.
+func TestContents(t *testing.T) {
+	for export, want := range map[string]string{
+		"DEVNAME=/dev/sdb\nLABEL=my\\ data\nUUID=1-2\nBLOCK_SIZE=4096\nTYPE=xfs\nUSAGE=filesystem\nVERSION=1\n": `a file system, xfs, with the label "my data" and the UUID 1-2`,
+		"DEVNAME=/dev/sdb\nUUID=1-2\nTYPE=ext4\nUSAGE=filesystem\n":                                             "a file system, ext4, with the UUID 1-2",
+		"DEVNAME=/dev/sdb\nUUID=1-2\nTYPE=crypto_LUKS\nUSAGE=crypto\n":                                          "an encrypted volume, crypto_LUKS, with the UUID 1-2",
+		"DEVNAME=/dev/sdb\nUUID=1-2\nTYPE=LVM2_member\nUSAGE=raid\n":                                            "data of the type LVM2_member, with the UUID 1-2",
+		"DEVNAME=/dev/sdb\nPTUUID=3-4\nPTTYPE=gpt\n":                                                            "a partition table, gpt, with the UUID 3-4",
+		"DEVNAME=/dev/sdb\n": "data of an unknown kind",
+	} {
+		if got := contents(export); got != want {
+			t.Errorf("%q: %s, want %s", export, got, want)
+		}
+	}
+}
+
 // TestGivenDevice: a device that holds something, or is in use, is refused before anything of it
 // is lost.
 func TestGivenDevice(t *testing.T) {
@@ -170,7 +186,7 @@ func TestGivenDevice(t *testing.T) {
 		}
 	}
 	disk := volume.Volume{Mode: volume.Block, Device: d.Path}
-	refused(disk, "holds data (DEVNAME="+d.Path)
+	refused(disk, d.Path+" holds a file system, ext4, with the UUID ")
 	told := disk
 	told.Overwrite = "ext4 00000000-0000-0000-0000-000000000000"
 	refused(told, "names something else; look what is on the device")
@@ -180,7 +196,7 @@ func TestGivenDevice(t *testing.T) {
 	}
 	told.Overwrite = "ext4 " + strings.TrimSpace(string(out))
 	refused(told, "")
-	refused(disk, "add overwrite: \""+told.Overwrite+"\" to the workload")
+	refused(disk, "say so a second time with overwrite: \""+told.Overwrite+"\" in the workload, or name another device")
 	readOnly(t, d.Path, true)
 	refused(told, "is read-only; make it writable")
 	readOnly(t, d.Path, false)
