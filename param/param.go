@@ -46,6 +46,8 @@ type Param struct {
 	Help    string   `json:"help"`
 	// Storage says that a parameter of a sandbox has no effect on workloads that keep nothing on a disk.
 	Storage bool `json:"-"`
+	// Offered says that it is how many requests a second are due, however fast they are answered.
+	Offered bool `json:"-"`
 	// Replaces is the parameter in whose place it is, unless it has its default. A study has no use for both.
 	Replaces string `json:"-"`
 	// Valid says what is wrong with a text that suits the type: the whole value or, of a List or

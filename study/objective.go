@@ -63,12 +63,40 @@ func (d *draft) objectiveOf(n *yaml.Node) {
 			d.bad(n, param.Suggest(o.Response, s.Responses), "%s has no response %q", s.Shared, o.Response)
 			return
 		}
+		if !d.offered(n, w) {
+			return
+		}
 		s.Responses = append([]string{o.Response}, slices.Delete(slices.Clone(s.Responses), at, at+1)...)
 		s.Better = d.better(w, s)
 		if !d.limitOf(n, w, s) || !d.rising(n, s) {
 			return
 		}
 	}
+}
+
+// offered refuses an objective of a factor that is not a rate at which a workload's requests are due. Where a request waits for the
+// answers to others, a slower sandbox is asked less, and its latency hides that it is overloaded. A victim is asked at a rate of its own,
+// whatever the load beside it.
+func (d *draft) offered(n *yaml.Node, w *load) bool {
+	is := func(p param.Param) bool { return p.Offered }
+	i := slices.IndexFunc(w.info.Params, is)
+	switch {
+	case strings.HasPrefix(d.study.Stop.Objective.Response, record.VictimPrefix):
+		return true
+	case d.cat.Stored || slices.ContainsFunc(w.info.Params, func(p param.Param) bool { return p.Offered && p.Name == d.study.Compare }):
+		return true
+	case i < 0:
+		d.bad(n, "tune a workload that has, such as net with mode: rr, or http.nginx with load: open", "an objective is met up to an offered rate, and workload %q of the kind %s has none", w.label, w.kind)
+		return false
+	}
+	rate := w.info.Params[i].Name
+	open := ""
+	if slices.ContainsFunc(w.info.Params, func(p param.Param) bool { return p.Name == "load" && slices.Contains(p.Words, "open") }) {
+		open = ", with load: open"
+	}
+	d.bad(n, fmt.Sprintf("vary the offered rate instead: %s in the place of %s%s", rate, d.study.Compare, open),
+		"%s does not set how many requests a second are due: with a slower sandbox fewer are sent, so that no level of it is a load", d.study.Compare)
+	return false
 }
 
 // limitOf reads the limit in the unit that the response has in a stratum.

@@ -3,6 +3,9 @@ package study
 import (
 	"strings"
 	"testing"
+
+	"tare/param"
+	"tare/record"
 )
 
 // TestObjective: an objective names a response and a limit in its unit; the response then is the first, whose direction the
@@ -63,6 +66,43 @@ func TestObjective(t *testing.T) {
 		text := strings.Replace(head, "[500, 1000, 2000]", rates, 1) + "stop: {objective: latency<2ms}\n"
 		if _, err := Parse("t.yaml", []byte(text), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", rates, err, want)
+		}
+	}
+}
+
+// TestObjectiveOfRate: an objective is of a rate at which requests are due. A factor that sets how many are in flight is refused with what to vary
+// instead, and so is a workload without such a rate; results of an earlier tare are read.
+func TestObjectiveOfRate(t *testing.T) {
+	cat := testCatalogue()
+	cat.Workloads["web"] = WorkloadInfo{
+		Params: []param.Param{
+			{Name: "load", Type: param.Enum, Default: "closed", Words: []string{"closed", "open"}, Help: "loop"},
+			{Name: "connections", Type: param.Int, Default: "1", Min: 1, Max: 100, Help: "kept open"},
+			{Name: "rate", Type: param.Float, Offered: true, Default: "0", Max: 1e6, Help: "requests a second"},
+		},
+		Responses: func(param.Values) []record.Response {
+			return []record.Response{{Name: "latency", Unit: record.Second, Better: record.Lower}}
+		},
+	}
+	closed := cat.Workloads["web"]
+	closed.Params = closed.Params[:2]
+	cat.Workloads["closed"] = closed
+	file := func(kind, factor string) string {
+		return "study: s\ncompare: " + factor + "\nfactors: {sandbox: [vm]}\nworkloads:\n  a: {kind: " + kind + ", " + factor + ": [1, 2, 4]}\nstop: {objective: latency<2ms}\n"
+	}
+	for _, c := range []struct{ kind, factor, want string }{
+		{"web", "rate", ""},
+		{"web", "connections", "t.yaml:6:19: connections does not set how many requests a second are due: with a slower sandbox fewer are sent, so that no level of it is a load; vary the offered rate instead: rate in the place of connections, with load: open"},
+		{"net, mode: rr", "connections", "t.yaml:6:19: connections does not set how many requests a second are due: with a slower sandbox fewer are sent, so that no level of it is a load; vary the offered rate instead: rate in the place of connections"},
+		{"closed", "connections", `t.yaml:6:19: an objective is met up to an offered rate, and workload "a" of the kind closed has none; tune a workload that has, such as net with mode: rr, or http.nginx with load: open`},
+	} {
+		cat.Stored = false
+		if _, err := Parse("t.yaml", []byte(file(c.kind, c.factor)), cat, nil); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s %s:\n%v\nwant %s", c.kind, c.factor, err, c.want)
+		}
+		cat.Stored = true
+		if _, err := Parse("t.yaml", []byte(file(c.kind, c.factor)), cat, nil); err != nil {
+			t.Errorf("%s %s of results: %v", c.kind, c.factor, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func testCatalogue() Catalogue {
 					{Name: "size", Type: param.Size, Default: "64", Min: 1, Max: 1 << 24, Help: "bytes a message, as the real net calls it"},
 					{Name: "connections", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "at once"},
 					{Name: "duration", Type: param.Duration, Default: "1s", Min: 0.001, Max: 3600, Help: "how long"},
-					{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: 1e7, Help: "messages a second; 0 as fast as it goes"},
+					{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: 1e7, Help: "messages a second; 0 as fast as it goes"},
 				},
 				Responses: func(v param.Values) []record.Response {
 					if v.Str("mode") == "rr" {

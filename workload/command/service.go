@@ -52,7 +52,7 @@ func (service) Params() []param.Param {
 		{Name: "http", Type: param.String, Default: "8080/", Help: "PORT/PATH that the built-in loop asks for"},
 		{Name: "loop", Type: param.Enum, Default: httpload.Closed, Words: []string{httpload.Closed, httpload.Open}, Help: "built-in: closed, each connection asks again when it has its answer; open, requests at a rate, whatever the answers do"},
 		{Name: "connections", Type: param.Int, Default: "10", Min: 1, Max: httpload.MaxConnections, Help: "built-in: at a time"},
-		{Name: "rate", Type: param.Float, Default: "100", Min: 0.1, Max: httpload.MaxRate, Help: "built-in, open loop: requests a second over all connections"},
+		{Name: "rate", Type: param.Float, Offered: true, Default: "100", Min: 0.1, Max: httpload.MaxRate, Help: "built-in, open loop: requests a second over all connections"},
 		{Name: "keep-alive", Type: param.Bool, Default: "true", Help: "built-in: a connection serves many requests; false: each has its own"},
 		{Name: "tls", Type: param.Enum, Default: tlsNone, Words: []string{tlsNone, tlsFull, tlsResume}, Help: "built-in: none, plain HTTP; full, each connection makes a whole TLS handshake; resume, new connections resume a session"},
 		{Name: "trust", Type: param.String, Default: httpload.TrustSystem, Help: "with tls: system, the authorities that this host trusts; the absolute path of a PEM file of certificates; any, no check"},

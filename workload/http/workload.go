@@ -78,7 +78,7 @@ func (w Workload) Params() []param.Param {
 		{Name: "load", Type: param.Enum, Default: "closed", Words: []string{"closed", "open"},
 			Help: "closed: each connection asks again when it has its answer (wrk); open: requests at a rate, whatever the answers do (vegeta)"},
 		{Name: "connections", Type: param.Int, Default: "25", Min: 1, Max: maxConnections, Help: "kept open all the time; in the open loop at most so many"},
-		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: maxRate, Help: "open loop: requests a second over all connections"},
+		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: maxRate, Help: "open loop: requests a second over all connections"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},
 		{Name: "warmup", Type: param.Duration, Default: "1s", Min: 0, Max: 600, Help: "load before measuring begins, by a process of its own in the closed loop"},
 		{Name: "duration", Type: param.Duration, Default: "5s", Min: 0.1, Max: maxTime, Help: "measured time"},

@@ -61,7 +61,7 @@ func (ingress) Params() []param.Param {
 			Help: "wrk: each connection asks again when it has its answer; open: requests at a rate, whatever the answers do (vegeta)"},
 		{Name: "connections", Type: param.Int, Default: "50", Min: 1, Max: httpload.MaxConnections, Help: "of the clients together; in the open loop at most so many"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},
-		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: httpload.MaxRate, Help: "open loop: requests a second over all connections"},
+		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: httpload.MaxRate, Help: "open loop: requests a second over all connections"},
 		{Name: "keep-alive", Type: param.Bool, Default: "true", Help: "a connection serves many requests; false: each has its own"},
 		{Name: "resume", Type: param.Bool, Default: "false", Help: "open loop with TLS: new connections resume a session"},
 		{Name: "delay", Type: param.Duration, Default: "0s", Min: 0, Max: 60, Help: "wrk: the longest pause before a request, in milliseconds; each is drawn evenly"},

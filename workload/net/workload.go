@@ -56,7 +56,7 @@ func (Workload) Params() []param.Param {
 			Help: "UDP: each request goes to one of so many addresses of the server, at random, as to so many machines; each takes an entry of the client's ARP table. 0: to its one address"},
 		{Name: "direction", Type: param.Enum, Default: "upload", Words: []string{"upload", "download"},
 			Help: "of a stream: upload is from client to server"},
-		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: maxRate,
+		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: maxRate,
 			Help: "operations a second over all connections, timed from their scheduled start (open loop); 0: each follows the last (closed loop)"},
 		{Name: "spin", Type: param.Duration, Default: "50us", Min: 0, Max: maxSpin.Seconds(),
 			Help: "open loop: the end of each wait, spent looking at the clock so that the wake-up is not late; at most a quarter of a core in all"},

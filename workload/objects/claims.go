@@ -49,7 +49,7 @@ func (claims) Params() []param.Param {
 		{Name: "count", Type: param.Int, Default: "30", Min: 1, Max: 100_000, Help: "claims of the last step; each step deletes its claims before the next one begins"},
 		{Name: "steps", Type: param.Int, Default: "3", Min: 1, Max: maxSteps, Help: "number of steps; the number of claims grows to the count in equal steps"},
 		{Name: "parallel", Type: param.Int, Default: "0", Min: 0, Max: maxWorkers, Help: "claims in progress at the same time: the load creates the next claim when one is usable, and deletes the next one when one is gone; 1: one after another; 0: all claims of the step"},
-		{Name: "rate", Type: param.Float, Default: "0", Min: 0, Max: 10_000, Help: "claims a second, on a fixed schedule (open loop); 0: as fast as parallel and workers allow"},
+		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: 10_000, Help: "claims a second, on a fixed schedule (open loop); 0: as fast as parallel and workers allow"},
 		{Name: "consumer", Type: param.Enum, Default: ConsumerPod, Words: []string{ConsumerPod, ConsumerNone}, Help: "pod: each claim has a pod, which writes to it; none: claims without pods, for a StorageClass that binds immediately (volumeBindingMode Immediate)"},
 		{Name: "storage", Type: param.String, Default: "", Valid: name, Help: "StorageClass of the claims; without it, the cluster's default"},
 		{Name: "size", Type: param.Size, Default: "1GiB", Min: 1 << 20, Max: 1 << 50, Help: "size of each claim"},

@@ -85,7 +85,7 @@ func (objects) Params() []param.Param {
 		{Name: "count", Type: param.Int, Default: "60", Min: 1, Max: maxCount, Help: "objects after the last step"},
 		{Name: "steps", Type: param.Int, Default: "3", Min: 1, Max: maxSteps, Help: "steps in which the count is reached; the next one begins when all pods of the last one run"},
 		{Name: "namespaces", Type: param.Int, Default: "1", Min: 1, Max: 10_000, Help: "new namespaces that take the objects in turn"},
-		{Name: "rate", Type: param.String, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or a schedule of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
+		{Name: "rate", Type: param.String, Offered: true, Default: "0", Valid: func(text string) error { _, err := pace.Parse(text); return err }, Help: "objects a second, on a fixed schedule (open loop), or a schedule of clusterloader2 in words; 0: each worker creates the next one when the last one is created (closed loop)"},
 		{Name: "workers", Type: param.Int, Default: "8", Min: 1, Max: maxWorkers, Help: "requests at the same time, at most"},
 		{Name: "churn", Type: param.Float, Default: "0", Min: 0, Max: 100, Help: "percent of the objects that each step deletes and creates again, when its pods run"},
 		{Name: "nodes", Type: param.Enum, Default: Untainted, Words: []string{Untainted, Simulated, Any, Own}, Help: "where pods run: nodes without taints; simulated ones (kwok, label type=simulated); both; or the load's own node, whose memory and disks the load then reads"},

@@ -66,7 +66,7 @@ func (registry) Params() []param.Param {
 	return []param.Param{
 		{Name: "program", Type: param.Enum, Default: distribution, Words: []string{distribution, own}, Help: "distribution: the registry of the CNCF (docker-registry); tare: the registry of go-containerregistry, in tare itself"},
 		{Name: "operation", Type: param.Enum, Default: pull, Words: []string{push, pull, operationPipeline}, Help: "what the clients do; pipeline: build an image, push it, pull and unpack it, and start its program"},
-		{Name: "rate", Type: param.String, Default: "2", Valid: func(text string) error { _, err := parseRate(text); return err }, Help: "of a pipeline: images a second, on a fixed schedule (open loop)"},
+		{Name: "rate", Type: param.String, Offered: true, Default: "2", Valid: func(text string) error { _, err := parseRate(text); return err }, Help: "of a pipeline: images a second, on a fixed schedule (open loop)"},
 		{Name: "clients", Type: param.Int, Default: "4", Min: 1, Max: 256, Help: "at once, each with one image at a time; of a pipeline, at most"},
 		{Name: "layers", Type: param.Int, Default: "2", Min: 1, Max: 64, Help: "of an image, transferred at once"},
 		{Name: "layer-size", Type: param.Size, Default: "4MiB", Min: 1 << 10, Max: 1 << 30, Help: "of a layer; the content is random, and not compressed; of a pipeline: of its files, which gzip can halve"},
