@@ -522,7 +522,7 @@ func TestTimeBudget(t *testing.T) {
 // TestTimeBudgetSaysBlocks: of a study that stops sooner than others may, the blocks are
 // named that it stops at.
 func TestTimeBudgetSaysBlocks(t *testing.T) {
-	for fixed, want := range map[int]string{2: "the time (13s in all) is too short for 2 blocks here; set a larger budget: time", 16: "too short for 3 blocks here"} {
+	for fixed, want := range map[int]string{2: "the time (13s in all) is too short for 2 blocks here; repeat the command with a larger budget to continue", 16: "too short for 3 blocks here"} {
 		st := makeStudy(4, 3)
 		st.Budget.Time, st.Stop.Fixed = 13*time.Second, fixed
 		p := New(st, nil, nil)

@@ -145,7 +145,7 @@ func (p *Plan) judgeTuned(s *stratumState, pass int) (code, text string) {
 	if n := p.study.Budget.Blocks; n > 0 && n == p.last {
 		unlimited := *p.study
 		if unlimited.Budget.Blocks = 0; n < lastPass(&unlimited) {
-			return EndBudgetBlocks, fmt.Sprintf("%s not clear, and the budget of %s is used up; %s", p.sought(), blocks(n), p.longer())
+			return EndBudgetBlocks, fmt.Sprintf("%s not clear, and the budget of %s is used up; %s", p.sought(), blocks(n), longer)
 		}
 	}
 	return EndLooks, fmt.Sprintf("%s not clear after %d blocks, the most that a search makes", p.sought(), s.blocks())

@@ -186,17 +186,12 @@ func (p *Plan) affordable(stratum int) bool {
 	}
 	s := &p.strata[stratum]
 	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.blocks(),
-		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; %s", plain(p.study.Budget.Time), p.longer())}
+		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; %s", plain(p.study.Budget.Time), longer)}
 	return false
 }
 
-// longer says what to do about a budget that is too short. A search goes on with a larger one; another study begins again.
-func (p *Plan) longer() string {
-	if p.study.Stop.Searches() {
-		return "repeat the command with a larger budget to continue"
-	}
-	return "set a larger budget: time"
-}
+// longer says what to do about a budget that is too short.
+const longer = "repeat the command with a larger budget to continue"
 
 // fits decides whether a block may begin when so much time is spent.
 func (p *Plan) fits(stratum, pass int, spent time.Duration) bool {
@@ -417,6 +412,6 @@ func (p *Plan) cut() {
 			continue
 		}
 		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; %s", plain(budget), blocks, p.longer())}
+			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; %s", plain(budget), blocks, longer)}
 	}
 }

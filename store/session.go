@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -260,6 +261,11 @@ func (s *Store) Meta() (Meta, error) {
 	if err := json.Unmarshal([]byte(kv["overrides"]), &m.Overrides); err != nil {
 		return m, fmt.Errorf("read the overrides in %s: %w", s.dir, err)
 	}
+	if text := kv[earlierKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &m.Earlier); err != nil {
+			return m, fmt.Errorf("read the earlier budgets in %s: %w", s.dir, err)
+		}
+	}
 	all, err := s.Sessions()
 	if err != nil {
 		return m, err
@@ -271,25 +277,34 @@ func (s *Store) Meta() (Meta, error) {
 	return m, nil
 }
 
-// SetOverrides replaces the --set arguments, of a study that goes on with a larger budget.
-func (s *Store) SetOverrides(ctx context.Context, overrides []string) error {
+// SetStudy replaces the text and the --set arguments of a study that goes on with a larger budget. earlier are the budgets that it has had.
+func (s *Store) SetStudy(ctx context.Context, source []byte, overrides []string, earlier []Budget) error {
 	if !s.writable {
 		return ErrReadOnly
 	}
-	text, err := json.Marshal(overrides)
+	sets, err := json.Marshal(overrides)
+	if err != nil {
+		return err
+	}
+	had, err := json.Marshal(earlier)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err = s.transact(ctx, func(ctx context.Context, c *sql.Conn) error {
-		if _, err := c.ExecContext(ctx, "UPDATE meta SET value = ? WHERE key = 'overrides'", string(text)); err != nil {
-			return err
+		for _, kv := range [][2]string{{"study", string(source)}, {"overrides", string(sets)}, {earlierKey, string(had)}} {
+			if _, err := c.ExecContext(ctx, "INSERT OR REPLACE INTO meta VALUES (?, ?)", kv[0], kv[1]); err != nil {
+				return err
+			}
 		}
 		return s.seal(ctx, c, sumMeta, 0)
 	})
+	if err == nil {
+		_, err = writeFile(filepath.Join(s.dir, studyName), source)
+	}
 	if err != nil {
-		return fmt.Errorf("store the overrides of the study: %w", err)
+		return fmt.Errorf("store the study with its larger budget: %w", err)
 	}
 	return nil
 }

@@ -56,6 +56,16 @@ const modelledKey = "modelled"
 // flagsKey is a key of the table meta: Meta.Flags.
 const flagsKey = "flags"
 
+// earlierKey is a key of the table meta: Meta.Earlier.
+const earlierKey = "earlier_budgets"
+
+// Budget is a budget that a study had until it was given a larger one. 0 is no limit.
+type Budget struct {
+	Time   time.Duration `json:"time_ns,omitempty"`
+	Blocks int           `json:"blocks,omitempty"`
+	Trials int           `json:"trials"` // that were stored by then
+}
+
 // Meta is what a results folder is about. Nodes, Host, TareVersion and Started belong
 // to the first session; Sessions has the others.
 type Meta struct {
@@ -72,6 +82,8 @@ type Meta struct {
 	Modelled bool
 	// Flags are the flags that selected the site of the first run, such as "--on k8s --tare-image REFERENCE"; "": this host.
 	Flags string
+	// Earlier are the smaller budgets that the study had before, the first one first.
+	Earlier []Budget
 }
 
 // Session is one run that wrote to the folder.

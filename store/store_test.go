@@ -85,6 +85,26 @@ func newStore(t testing.TB) *Store {
 	return s
 }
 
+// TestSetStudy: a study with a larger budget takes the place of the one before, which is not forgotten.
+func TestSetStudy(t *testing.T) {
+	s := newStore(t)
+	had := []Budget{{Time: time.Minute, Trials: 3}, {Blocks: 4, Trials: 9}}
+	if err := s.SetStudy(t.Context(), []byte("name: longer\n"), []string{"budget.time=1h"}, had); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Meta()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadFile(filepath.Join(s.Dir(), studyName))
+	if err != nil || string(copied) != "name: longer\n" || string(m.StudySource) != string(copied) || m.StudyFile != testMeta().StudyFile {
+		t.Errorf("%q, %+v, %v", copied, m, err)
+	}
+	if d := cmp.Diff(had, m.Earlier); d != "" || len(m.Overrides) != 1 {
+		t.Errorf("%v %s", m.Overrides, d)
+	}
+}
+
 func appendN(t testing.TB, s *Store, from, to int) {
 	t.Helper()
 	for i := from; i <= to; i++ {

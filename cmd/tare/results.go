@@ -172,7 +172,7 @@ func (r results) read(ctx context.Context, want extent, opts ...analyse.Option) 
 	if want != figures { // a document has its own columns, and the trials are many
 		out.trials = nil
 	}
-	out.result.Warnings = append(out.damage, out.result.Warnings...) // first: the other warnings are about the rest
+	out.result.Warnings = append(append(out.damage, k.raised()...), out.result.Warnings...) // first: the other warnings are about the rest
 	return out, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/analyse"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -30,6 +31,9 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		if err == nil {
 			err = f.goesOn(arg)
 		}
+		if err == nil && len(f.sets) > 0 {
+			k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, k.cat, replaced(k.meta.Overrides, f.sets))
+		}
 		return k.study, k.cat, arg, err
 	}
 	offers := a.offers
@@ -47,11 +51,23 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 	return st, cat, dir, nil
 }
 
+// replaced are overrides in which those of sets take the place of others for the same key.
+func replaced(overrides, sets []string) []string {
+	key := func(s string) string {
+		name, _, _ := strings.Cut(s, "=")
+		return strings.TrimSpace(name)
+	}
+	kept := slices.DeleteFunc(slices.Clone(overrides), func(o string) bool {
+		return slices.ContainsFunc(sets, func(s string) bool { return key(s) == key(o) })
+	})
+	return append(kept, sets...)
+}
+
 // goesOn refuses flags that cannot apply to the study of a results folder.
 func (f *runFlags) goesOn(dir string) error {
 	switch {
-	case len(f.sets) > 0:
-		return coded(exitUsage, "--set and --budget would change the study of %s; run the study file with --fresh", dir)
+	case len(unlimited(f.sets)) > 0:
+		return coded(exitUsage, "--set %s would change the study of %s, which goes on only with the same study or a larger budget; run the study file with --fresh", words.Shell(unlimited(f.sets)[0]), dir)
 	case f.fresh:
 		return coded(exitUsage, "--fresh needs a study file, but %s is a results folder; give the study file, or leave --fresh out to continue the study", dir)
 	case f.results != "" && filepath.Clean(f.results) != filepath.Clean(dir):
@@ -153,12 +169,11 @@ func sameStudy(db *store.Store, st *study.Study, at site.About) (grown bool, err
 	if err := mayGoOn(meta, db.Dir(), at); err != nil {
 		return false, err
 	}
-	sources := bytes.Equal(meta.StudySource, st.Source)
-	if sources && slices.Equal(meta.Overrides, st.Overrides) {
+	if bytes.Equal(meta.StudySource, st.Source) && slices.Equal(meta.Overrides, st.Overrides) {
 		return false, nil
 	}
-	if sources && st.Stop.Searches() && slices.Equal(unlimited(meta.Overrides), unlimited(st.Overrides)) {
-		return true, largerBudget(db, st)
+	if bytes.Equal(study.Unlimited(meta.StudySource), study.Unlimited(st.Source)) && slices.Equal(unlimited(meta.Overrides), unlimited(st.Overrides)) {
+		return true, largerBudget(db, st, at)
 	}
 	if at.Resume != nil { // its flags are part of the study
 		return false, coded(exitUsage, "%s holds results of another version of this study; `%s --fresh` starts a new folder, and so does another --results; to resume that version, give the flags that it had",
@@ -173,10 +188,9 @@ func unlimited(overrides []string) []string {
 	return slices.DeleteFunc(slices.Clone(overrides), func(s string) bool { return strings.HasPrefix(strings.TrimSpace(s), "budget.") })
 }
 
-// largerBudget refuses a budget that is smaller than that of the results of a search. With a larger one a search goes on: its
-// confidence comes from its trials, whatever ended it. The looks of other studies, and what they leave out, are planned for
-// their budget.
-func largerBudget(db *store.Store, st *study.Study) error {
+// largerBudget refuses a budget that is smaller than that of the results. With a larger one a study goes on as if it had had that from the
+// start: the plan walks through its trials again, and asks for those that are missing.
+func largerBudget(db *store.Store, st *study.Study, at site.About) error {
 	k, err := results{db}.kept()
 	if err != nil {
 		return err
@@ -184,10 +198,48 @@ func largerBudget(db *store.Store, st *study.Study) error {
 	least := func(limit int64) int64 { return cmp.Or(limit, math.MaxInt64) } // 0 is no limit
 	old := k.study.Budget
 	if least(int64(st.Budget.Time)) < least(int64(old.Time)) || least(int64(st.Budget.Blocks)) < least(int64(old.Blocks)) {
-		return coded(exitUsage, "%s holds this search with a larger budget (%s); give at least that budget to continue, or --fresh to start a new folder",
-			db.Dir(), cmp.Or(strings.TrimSuffix(words.Budget(old), "."), "no limit"))
+		what, or := "study", ", or give the folder: `"+goOn(db.Dir(), at)+"`"
+		if at.Resume != nil { // its flags are part of the study
+			what, or = "search", ""
+		}
+		return coded(exitUsage, "%s holds this %s with a larger budget (%s); give at least that budget to continue%s; --fresh starts a new folder", db.Dir(), what, budgetOf(old), or)
 	}
 	return nil
+}
+
+// budgetOf is a budget in words.
+func budgetOf(b study.Budget) string {
+	return cmp.Or(strings.TrimSuffix(words.Budget(b), "."), "no limit")
+}
+
+// grow stores the larger budget of a study, and that it had another one.
+func grow(db *store.Store, st *study.Study) error {
+	k, err := results{db}.kept()
+	if err != nil {
+		return err
+	}
+	earlier := k.meta.Earlier
+	if k.study.Budget != st.Budget {
+		now, err := db.State(context.Background())
+		if err != nil {
+			return err
+		}
+		earlier = append(earlier, store.Budget{Time: k.study.Budget.Time, Blocks: k.study.Budget.Blocks, Trials: now.Trials})
+	}
+	return db.SetStudy(context.Background(), st.Source, st.Overrides, earlier)
+}
+
+// raised says which budgets the study of a results folder had before.
+func (k *kept) raised() []analyse.Warning {
+	if len(k.meta.Earlier) == 0 {
+		return nil
+	}
+	var had []string
+	for _, b := range k.meta.Earlier {
+		was := budgetOf(study.Budget{Time: b.Time, Blocks: b.Blocks})
+		had = append(had, fmt.Sprintf("%s until %s were stored", strings.ToLower(was[:1])+was[1:], words.Count(b.Trials, "trial")))
+	}
+	return []analyse.Warning{{Code: "budget-raised", Text: "the budget was raised during the study, which then went on: it was " + strings.Join(had, ", then ")}}
 }
 
 // openStore opens the folder for writing: a new one, or one of the same study.
@@ -205,7 +257,7 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 	}
 	grown, err := sameStudy(db, st, at)
 	if err == nil && grown {
-		err = db.SetOverrides(context.Background(), st.Overrides)
+		err = grow(db, st)
 	}
 	if err == nil {
 		err = db.BeginSession(context.Background(), now, versionText(), nodes)

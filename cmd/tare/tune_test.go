@@ -105,17 +105,21 @@ func TestBudgetBesideSet(t *testing.T) {
 func TestTuneBudget(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.yaml")
-	err := os.WriteFile(file, []byte(`study: s
+	const text = `study: s
 factors:
   sandbox: [vm]
   default_vcpus: [1, 2, 3, 4, 5, 6, 7, 8]
 workloads:
   bandwidth: {kind: net, mode: stream, size: [1KiB, 4KiB], connections: 4, warmup: 100ms, duration: 300ms, responses: [throughput]}
 baseline: vm
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
+`
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write(text)
 	results := filepath.Join(dir, "r")
 	type made struct {
 		Trials int
@@ -181,17 +185,27 @@ baseline: vm
 	if !slices.Contains(overrides, "budget.time=1h0m0s") || slices.Contains(overrides, "budget.time=30s") {
 		t.Errorf("the folder has %v", overrides)
 	}
+	for _, c := range [][2]string{{"30m", "holds this search with a larger budget (At most 1 h of measuring)"}, {"2h", "is finished"}} { // of the file
+		write(text + "budget: {time: " + c[0] + "}\n")
+		if _, errs, _ := run(); !strings.Contains(errs, c[1]) {
+			t.Errorf("a file with %s: %s", c[0], errs)
+		}
+	}
+	write(text)
 	if again, errs, code := run(); code != exitOK || !slices.Equal(again, then) || !strings.Contains(errs, "is finished") {
 		t.Errorf("without a budget: exit %d, %+v, %s", code, again, errs)
 	}
-	// A study that compares is planned for its budget: it does not go on.
+	// A study that compares goes on too, and its report says that the budget was another.
 	own := []string{"run", file, "--on", "model", "--results", filepath.Join(dir, "own"), "--set", "default_vcpus=1,2", "--set", "compare=default_vcpus", "--set", "baseline=1", "--set"}
 	var o, e bytes.Buffer
 	if code := execute(t.Context(), &o, &e, append(slices.Clone(own), "budget.time=20s")); code != exitOK {
 		t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
 	}
-	if code := execute(t.Context(), &o, &e, append(own, "budget.time=1m")); code != exitUsage || !strings.Contains(e.String(), "another version of this study") {
-		t.Errorf("exit %d: %s", code, e.String())
+	if code := execute(t.Context(), &o, &e, append(slices.Clone(own), "budget.time=1m")); code != exitOK || !strings.Contains(e.String(), " trials done") || !strings.Contains(strings.Join(strings.Fields(o.String()), " "), "it was at most 20 s of measuring until 4 trials") {
+		t.Errorf("exit %d: %s%s", code, o.String(), e.String())
+	}
+	if code := execute(t.Context(), &o, &e, append(own, "budget.time=1h", "--set", "seed=5")); code != exitUsage || !strings.Contains(e.String(), "another version of this study") {
+		t.Errorf("another seed: exit %d: %s", code, e.String())
 	}
 }
 
