@@ -128,6 +128,9 @@ func late(s record.Series) (float64, bool) {
 	return (s.V[n-1] - s.V[from]) / max(took, time.Millisecond).Seconds(), took > 0
 }
 
+// Least is how many blocks an interval needs.
+const Least = stat.MinN
+
 // Figure is a mean over blocks, and its interval; Lo and Hi are zero with fewer than three blocks. It is
 // the geometric mean, or the arithmetic one if a block shows no cost, as with a class of runc.
 type Figure struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -159,25 +160,38 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 	if !asJSON {
 		kept.told = a.say
 	}
-	if err := (&run.Engine{Session: s, Store: &kept}).Run(ctx, plan.New(st, skips, run.Nodes(s))); err != nil {
-		return err
+	ended := (&run.Engine{Session: s, Store: &kept}).Run(ctx, plan.New(st, skips, run.Nodes(s)))
+	if ended != nil && !errors.Is(ended, site.ErrInterrupted) {
+		return ended
 	}
-	rows := overhead.Of(kept.seen)
+	return a.printIdle(&kept, ended != nil, where.About(), asJSON)
+}
+
+// printIdle prints what idle sandboxes cost, or what was measured of that before an interruption.
+func (a *app) printIdle(kept *idleTrials, interrupted bool, at site.About, asJSON bool) (err error) {
+	rows := slices.DeleteFunc(overhead.Of(kept.seen), func(r overhead.Row) bool { return r.HostMemory.N == 0 }) // whose baseline is missing
 	for _, why := range kept.failed {
 		a.note("%s", why)
 	}
-	if len(rows) == 0 {
-		return coded(exitHost, "no sandbox could be measured; `%s` says what is missing", strings.TrimSpace("tare doctor "+where.About().Flag))
-	}
-	if asJSON {
+	switch {
+	case len(rows) == 0 && interrupted:
+		return coded(exitInterrupted, "interrupted before a sandbox and its baseline were measured, so there is nothing to print")
+	case len(rows) == 0:
+		return coded(exitHost, "no sandbox could be measured; `%s` says what is missing", strings.TrimSpace("tare doctor "+at.Flag))
+	case asJSON:
 		err = a.printJSON(rows)
-	} else {
+	default:
 		a.printOverheads(rows)
 	}
-	if err == nil && len(kept.failed) > 0 {
+	switch {
+	case err != nil:
+		return err
+	case interrupted:
+		return coded(exitInterrupted, "interrupted; the figures are of what was measured until then, and the same command begins again")
+	case len(kept.failed) > 0:
 		return coded(exitTrials, "%d of the trials failed, so the figures are of fewer repetitions", len(kept.failed))
 	}
-	return err
+	return nil
 }
 
 // printOverheads prints the table, and patches.
@@ -223,8 +237,8 @@ func (a *app) printOverheads(rows []overhead.Row) {
 	if emulated {
 		a.line("TCG: software emulates the processor, which takes more CPU, and host memory for translated code, than KVM does.")
 	}
-	if rows[0].HostMemory.N < 3 {
-		a.line("An interval needs --repeat 3 or more.")
+	if slices.ContainsFunc(rows, func(r overhead.Row) bool { return r.HostMemory.N < overhead.Least }) {
+		a.line("(too few): an interval needs %d repetitions; give --repeat %[1]d or more, and let it end.", overhead.Least)
 	}
 	a.printPatches(rows)
 	a.line("")
@@ -275,6 +289,8 @@ func interval(f *overhead.Figure, as func(float64) string) string {
 	switch {
 	case f == nil:
 		return "-"
+	case f.N < overhead.Least:
+		return as(f.Value) + " (too few)"
 	case f.Hi == 0:
 		return as(f.Value)
 	}

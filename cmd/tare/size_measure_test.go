@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"tare/cluster"
 	"tare/cluster/pod"
 	"tare/record"
+	"tare/site"
 )
 
 // TestMeasureStudy: the hidden study is one that tare accepts, with as many cells as it says.
@@ -63,6 +65,24 @@ func TestPrintPods(t *testing.T) {
 		if strings.Contains(got, no) {
 			t.Errorf("%q in\n%s", no, got)
 		}
+	}
+}
+
+// TestInterruptedMeasure: what was measured before an interruption is printed, and says that it is too little for an interval.
+func TestInterruptedMeasure(t *testing.T) {
+	idle := idleTrials{seen: []overhead.Observation{
+		{Sandbox: "process", Family: record.FamilyNative, Block: 1, Available: math.NaN(), Anon: 1 << 20},
+		{Sandbox: "runsc-systrap", Family: record.FamilyGVisor, Block: 1, Available: math.NaN(), Anon: 21 << 20},
+	}}
+	var out, errs strings.Builder
+	err := newApp(&out, &errs).printIdle(&idle, true, site.About{}, false)
+	if exitCode(err, io.Discard) != exitInterrupted || !strings.Contains(out.String(), "20.0 (too few)") || !strings.Contains(out.String(), "an interval needs 3 repetitions") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	idle.seen = idle.seen[1:] // without its baseline
+	out.Reset()
+	if err = newApp(&out, &errs).printIdle(&idle, true, site.About{}, false); exitCode(err, io.Discard) != exitInterrupted || out.Len() > 0 {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 
