@@ -31,6 +31,7 @@ import (
 	"tare/sandbox"
 	"tare/site"
 	"tare/site/remote"
+	"tare/trial"
 	"tare/workload"
 	"tare/workload/objects"
 )
@@ -39,12 +40,11 @@ import (
 type Site struct {
 	Image     string // of tare
 	Workloads map[string]workload.Workload
-	Apps      map[string]string // references of images by their names in studies
-	Insecure  bool              // also ask registries without TLS, or with any certificate, about images
-	Observe   bool              // read the pods' figures on their nodes
-	AtOnce    int               // trials on different nodes; 0: one on each machine
-	Namespace string            // an existing one for everything; "": each study creates its own
-	Takes     remote.Takes
+	Apps      map[string]string                // references of images by their names in studies
+	Insecure  bool                             // also ask registries without TLS, or with any certificate, about images
+	Observe   bool                             // read the pods' figures on their nodes
+	AtOnce    int                              // trials on different nodes; 0: one on each machine
+	Namespace string                           // an existing one for everything; "": each study creates its own
 	Say       func(format string, args ...any) // tells the user
 	Heard     func(string)                     // tells the user what the coordinator said: any characters
 	Left      func(command string)             // receives the command that removes a study's objects, or "" when there are none
@@ -185,6 +185,20 @@ func describe(n *corev1.Node) record.Node {
 // Kinds are the sandboxes that a study can name here. They only describe; they start nothing.
 func (s *Site) Kinds() []sandbox.Kind {
 	return (&Brief{Classes: s.classes, KubeVirt: s.vms, Storage: s.volumes}).Kinds()
+}
+
+// Expected returns how long the trials of a study take in pods, before any has run. A pod takes more time to start and to go than a host's
+// sandbox. It needs Discover, or Without.
+func (s *Site) Expected(r site.Request) (func(record.Cell) time.Duration, error) {
+	kinds := map[string]sandbox.Kind{}
+	classes := pod.RuntimeClasses(s.classes, nil, nil, nil)
+	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
+		kinds[k.Name()] = k
+	}
+	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, nil)) {
+		kinds[k.Name()] = k
+	}
+	return (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: s.Workloads, Kinds: kinds}).Expected, nil
 }
 
 // Preview implements site.Site.
@@ -334,7 +348,7 @@ func (s *Site) dial(ctx context.Context, c *connection) error {
 		return errors.Join(err, raw.Close())
 	}
 	c.coordinator, err = remote.Connect(conn, conn, way{conn}, remote.Setup{
-		Name: "the coordinator in " + c.made.namespace, Takes: s.Takes, Heard: remote.Bounded(s.Heard),
+		Name: "the coordinator in " + c.made.namespace, Takes: s.Expected, Heard: remote.Bounded(s.Heard),
 	})
 	return err
 }

@@ -114,15 +114,40 @@ func (m *Maker) Expected(cell record.Cell) time.Duration {
 	if err != nil {
 		return overhead
 	}
-	took := overhead + workload.Total(all.all())*time.Duration(max(1, all.res.Workload.Turns))
+	took := overhead + workload.Total(m.launching(&all))*time.Duration(max(1, all.res.Workload.Turns))
 	for _, p := range all.each() {
 		if k := m.Kinds[p.res.Sandbox]; k != nil {
-			takes := k.Traits(p.res.Options).Takes
-			took += takes * time.Duration(max(1, p.res.Copies))
-			if p.res.Isolate == study.Both && p.ends() > 1 {
-				took += takes * time.Duration(max(1, p.res.Copies))
+			traits, copies := k.Traits(p.res.Options), time.Duration(max(1, p.res.Copies))
+			if !launches(p.roles) {
+				took += traits.Takes * copies
+			}
+			switch other := m.Kinds[traits.Native]; {
+			case p.ends() < 2:
+			case p.res.Isolate == study.Both:
+				took += traits.Takes * copies
+			case other != nil: // which takes time where it is a pod; two pods go at about the same time
+				took += other.Traits(nil).Takes * copies / 2
 			}
 		}
 	}
 	return took
+}
+
+// launches reports whether all roles start sandboxes themselves.
+func launches(roles []workload.Role) bool {
+	return !slices.ContainsFunc(roles, func(r workload.Role) bool { return r.Mode != workload.Launch })
+}
+
+// launching are the roles of a cell. Those that start sandboxes themselves are expected to take as long as that many starts, if that is more
+// than the workload says.
+func (m *Maker) launching(all *parts) []workload.Role {
+	roles := slices.Clone(all.all())
+	k := m.Kinds[all.res.Sandbox]
+	for i := range roles {
+		if r := &roles[i]; k != nil && r.Mode == workload.Launch {
+			rounds := (r.Launches() + max(1, r.Burst) - 1) / max(1, r.Burst)
+			r.Expect = max(r.Expect, time.Duration(rounds)*k.Traits(all.res.Options).Takes)
+		}
+	}
+	return roles
 }

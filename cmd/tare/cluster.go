@@ -157,11 +157,11 @@ func (p *perSecond) String() string { return strconv.FormatFloat(float64(*p), 'g
 func (*perSecond) Type() string { return "float32" }
 
 // cluster is a cluster as a site. From then on studies are read with its sandboxes.
-func (a *app) cluster(ctx context.Context, f clusterFlags) (site.Site, error) {
+func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error) {
 	if f.image == "" {
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; push tare's image with `tare image push tare REGISTRY/NAME:TAG`, and give the reference that it prints")
 	}
-	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Takes: expected, Say: a.say, Heard: func(text string) { a.say("%s", text) }, Left: func(command string) { a.left.Store(&command) }}
+	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Say: a.say, Heard: func(text string) { a.say("%s", text) }, Left: func(command string) { a.left.Store(&command) }}
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"tare/plan"
 	"tare/report/text"
 	"tare/site"
+	"tare/site/remote"
 	"tare/study"
 )
 
@@ -58,7 +59,7 @@ func (a *app) planVerb() *cobra.Command {
 					return err
 				}
 			}
-			view, err := planView(st, cat, known)
+			view, err := planView(site.Request{Study: st, Catalogue: cat}, known, expected)
 			if err != nil {
 				return err
 			}
@@ -143,11 +144,12 @@ func (a *app) preview(ctx context.Context, on, host string, k clusterFlags, r si
 }
 
 // planView is the plan as data.
-func planView(st *study.Study, cat study.Catalogue, known site.Preview) (text.Plan, error) {
-	takes, err := expected(site.Request{Study: st, Catalogue: cat})
+func planView(r site.Request, known site.Preview, of remote.Takes) (text.Plan, error) {
+	takes, err := of(r)
 	if err != nil {
 		return text.Plan{}, err
 	}
+	st := r.Study
 	p := plan.New(st, known.Skips, nil)
 	view := text.Plan{Study: st, Skips: known.Skips, Progress: p.Remaining(takes), Order: p.Preview(maxPreview), Short: plan.Short(st, known.Skips, nil, takes)}
 	if known.Pace > 0 {

@@ -37,7 +37,7 @@ func (f planFlags) checkCluster() error {
 
 // planOnCluster plans a study for a cluster, which is asked only if its answer is wanted.
 func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error {
-	s := &cluster.Site{Image: f.cluster.image, Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace, AtOnce: f.cluster.atOnce, Say: a.say}
+	s := &cluster.Site{Image: f.cluster.image, Workloads: workloads(), Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace, AtOnce: f.cluster.atOnce, Say: a.say}
 	offers := offeredWithout
 	switch {
 	case f.dryRun != "":
@@ -49,7 +49,8 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 		}
 		offers = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }
 	case !f.manifests && !f.dry:
-		if _, err := a.cluster(ctx, f.cluster); err != nil {
+		var err error
+		if s, err = a.cluster(ctx, f.cluster); err != nil {
 			return err
 		}
 		offers = a.offers
@@ -67,7 +68,10 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 				return err
 			}
 		}
-		view, err := planView(st, cat, known)
+		if f.dry {
+			s.Without(st)
+		}
+		view, err := planView(r, known, s.Expected)
 		if err != nil {
 			return err
 		}
