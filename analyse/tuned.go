@@ -22,7 +22,7 @@ type Tuned struct {
 	Reach    float64     `json:"reach"`             // share of the best that the level must reach; 1: the best itself
 	Stage    tune.Stage  `json:"stage"`
 	Ended    string      `json:"ended,omitempty"` // why the search ended without a clear answer
-	Stopped  bool        `json:"-"`               // that was its budget: with a larger one it goes on
+	Stopped  bool        `json:"-"`               // its budget ended it, or it was interrupted: it can go on
 	// Answer is the lowest level that reaches the share, Best the level with the highest estimate: ""
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
@@ -108,7 +108,9 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	if len(w.Responses) > 0 {
 		t.Response = w.Responses[0]
 	}
-	if e, ok := a.plan.Ending(i); ok && step.Stage != tune.Found {
+	if e, ok := a.plan.Ending(i); !ok {
+		t.Stopped = step.Stage != tune.Found
+	} else if step.Stage != tune.Found {
 		t.Ended, t.Stopped = e.Text, e.Code == plan.EndBudgetTime || e.Code == plan.EndBudgetBlocks
 	}
 	t.Factors = a.study.Stop.Factors

@@ -224,7 +224,7 @@ func TestEachRule(t *testing.T) {
 		t.Errorf("nothing costs, and yet: %+v", x)
 	}
 	seen["no-setting"] = true
-	seen["search-budget"] = true  // TestStoppedSearch
+	seen["search-continue"] = true  // TestStoppedSearch
 	seen["undecided"] = true      // TestUndecided
 	seen["vcpus-or-limit"] = true // TestBoth
 	for _, r := range Rules() {

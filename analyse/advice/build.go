@@ -25,7 +25,7 @@ type Input struct {
 	Rule      stat.Rule                      // of intervals and verdicts
 	Responses func(string) []record.Response // that a stratum's trials have, by its key; nil: the findings' alone
 	Found     func(string) bool              // whether a search found its answer in a stratum, by its key; nil: none was made
-	Stopped   func(string) bool              // whether a budget ended a search there, which a larger one continues; nil: none was made
+	Stopped   func(string) bool              // whether a search there is not finished, and can go on; nil: none was made
 	Measured  func(record.Cell, string) bool // whether a cell has values of a response
 	Only      func(record.Cell) bool         // cells to advise on; nil: all. Others still tell what a setting is worth
 	Modelled  bool                           // a model made the figures, and texts say so

@@ -40,8 +40,8 @@ func TestDocs(t *testing.T) {
 		switch {
 		case r.Name == "vcpus-or-limit":
 			causes = append(causes, "any, by what was measured")
-		case r.Name == "search-budget":
-			causes = append(causes, "a search ended by its budget")
+		case r.Name == "search-continue":
+			causes = append(causes, "a search is not finished")
 		case r.Name == "undecided":
 			causes = append(causes, "nothing is decided")
 		case len(causes) == 0:

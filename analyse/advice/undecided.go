@@ -19,8 +19,8 @@ const leastBlocks = 8
 // those all of whose cells are as good as the baseline or better, one for those of which a
 // cell is undecided. Of treatments that do cost, cells join the latter that look worse and
 // are not decided. Where a search found its answer, neither is said: it left the levels out
-// on purpose that could not be the answer. Where a budget ended a search, one item says how it
-// goes on: more blocks of all levels would not be that search.
+// on purpose that could not be the answer. Where a search is not finished, one item says how
+// it goes on: more blocks of all levels would not be that search.
 func (b *builder) unneeded() []Item {
 	costs, open := make(map[string]bool), make(map[string]bool)
 	stopped := func(f *cause.Finding) bool { return b.in.Stopped != nil && b.in.Stopped(f.Stratum) }
@@ -80,9 +80,9 @@ func Continue(on string) string {
 	return strings.Join(strings.Fields("tare tune STUDY "+on+" --budget LARGER"), " ")
 }
 
-// continued says how searches that a budget ended go on.
+// continued says how searches that are not finished go on.
 func (b *builder) continued(of []*cause.Finding) Item {
-	out := b.nothing("search-budget", of)
+	out := b.nothing("search-continue", of)
 	out.Brief = false
 	out.Text = strings.TrimSuffix(out.Text, ".") + ": " + Continue(b.in.On) + "."
 	return out

@@ -74,7 +74,7 @@ func TestUndecidedSearch(t *testing.T) {
 	}
 }
 
-// TestStoppedSearch: where a budget ended a search, the search goes on with a larger one, and no more blocks of everything are asked for.
+// TestStoppedSearch: where a search is not finished, it goes on, and no more blocks of everything are asked for.
 func TestStoppedSearch(t *testing.T) {
 	l := newLab("fio", nil)
 	l.in.Stopped, l.in.On = func(stratum string) bool { return stratum == "workload=w" }, "--on model"
@@ -83,10 +83,10 @@ func TestStoppedSearch(t *testing.T) {
 		f.Costs, f.Undecided, f.Trials = false, level == "vm", 1
 	}
 	items := Build(l.in)
-	if len(items) != 1 || items[0].Rule != "search-budget" || len(items[0].Cells) != 2 || len(items[0].Patches) > 0 {
+	if len(items) != 1 || items[0].Rule != "search-continue" || len(items[0].Cells) != 2 || len(items[0].Patches) > 0 {
 		t.Fatalf("%+v", items)
 	}
-	const want = "Give the search a larger budget. Its budget ended before the answer was clear. The same search goes on, and keeps all trials, with this command: tare tune STUDY --on model --budget LARGER."
+	const want = "Continue the search. Its answer is not clear, because its budget ended or it was interrupted. It goes on, and keeps all trials, with this command: tare tune STUDY --on model --budget LARGER."
 	if items[0].Text != want {
 		t.Errorf("%q", items[0].Text)
 	}
