@@ -224,9 +224,9 @@ func TestEachRule(t *testing.T) {
 		t.Errorf("nothing costs, and yet: %+v", x)
 	}
 	seen["no-setting"] = true
-	seen["search-continue"] = true  // TestStoppedSearch
-	seen["undecided"] = true      // TestUndecided
-	seen["vcpus-or-limit"] = true // TestBoth
+	seen["search-continue"] = true // TestStoppedSearch
+	seen["undecided"] = true       // TestUndecided
+	seen["vcpus-or-limit"] = true  // TestBoth
 	for _, r := range Rules() {
 		if !seen[r.Name] {
 			t.Errorf("the rule %s has no case here", r.Name)
