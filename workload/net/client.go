@@ -14,12 +14,13 @@ import (
 
 	"tare/record"
 	"tare/workload/inside"
+	"tare/workload/inside/raw"
 	"tare/workload/output"
 )
 
 // client runs one session against the server at addr and returns the report.
 func client(ctx context.Context, cfg config, host string, port int) (*report, error) {
-	tune(cfg.Connections)
+	raw.Threads(cfg.Connections)
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	dialer := net.Dialer{Timeout: min(handshake, cfg.timeout())}
 	c, err := dialer.DialContext(ctx, "tcp", addr)
@@ -195,7 +196,7 @@ func (b *bench) plan(start, begin int64) func(*worker) error {
 			k.period = int64(float64(cfg.Connections) / cfg.Rate * 1e9)
 			k.phase = k.period * int64(i) / int64(cfg.Connections)
 			k.wake = newHistogram()
-			k.spin = int64(min(cfg.Spin, spinShare/cfg.Rate) * 1e9)
+			k.spin = raw.Spin(seconds(cfg.Spin), cfg.Rate)
 		}
 		if cfg.Mode == "rr" {
 			k.hist = newHistogram()

@@ -17,7 +17,6 @@ const (
 	maxTime        = time.Hour // warm-up and duration together
 	udpRetry       = 200 * time.Millisecond
 	maxSpin        = 10 * time.Millisecond
-	spinShare      = 0.25 // of a core: the most that spinning may take over all connections
 )
 
 // config is the client's request, the first line of the control connection.

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/workload/inside/raw"
 	"tare/workload/net/uperf"
 )
 
@@ -16,7 +17,7 @@ type listening struct {
 }
 
 // listen opens the sockets that the strand's accepts need, on a local address.
-func (s *strand) listen(local rawAddr) (l listening, o outcome) {
+func (s *strand) listen(local raw.Addr) (l listening, o outcome) {
 	for _, t := range s.tasks {
 		for i := range t.steps {
 			st := &t.steps[i]
@@ -25,7 +26,7 @@ func (s *strand) listen(local rawAddr) (l listening, o outcome) {
 			}
 			s.line = st.Line
 			a := local
-			a.setPort(st.Port)
+			a.SetPort(st.Port)
 			kind, fd := uintptr(unix.SOCK_STREAM), &s.tcp
 			if st.Protocol == uperf.UDP {
 				kind, fd = unix.SOCK_DGRAM, &s.udp
@@ -34,30 +35,30 @@ func (s *strand) listen(local rawAddr) (l listening, o outcome) {
 				continue
 			}
 			var e unix.Errno
-			if *fd, e = rawSocket(a.family(), kind); e != 0 {
+			if *fd, e = raw.Socket(a.Family(), kind); e != 0 {
 				*fd = -1
 				return l, s.fail("listening", e)
 			}
 			if kind == unix.SOCK_STREAM { // with UDP two strands could get one port
-				_ = rawOption(*fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+				_ = raw.Option(*fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 			}
 			s.tune(*fd, st)
-			if e = rawBind(*fd, &a); e == 0 && kind == unix.SOCK_STREAM {
-				e = rawListen(*fd, 4096)
+			if e = raw.Bind(*fd, &a); e == 0 && kind == unix.SOCK_STREAM {
+				e = raw.Listen(*fd, 4096)
 			}
 			if e == 0 {
-				e = rawPatience(*fd, unix.SO_RCVTIMEO)
+				e = raw.Patience(*fd, unix.SO_RCVTIMEO)
 			}
 			if e == 0 {
-				e = rawName(*fd, &a)
+				e = raw.Name(*fd, &a)
 			}
 			if e != 0 {
 				return l, s.fail("listening", e)
 			}
 			if kind == unix.SOCK_STREAM {
-				l.TCP = a.port()
+				l.TCP = a.Port()
 			} else {
-				l.UDP = a.port()
+				l.UDP = a.Port()
 			}
 		}
 	}
@@ -68,22 +69,22 @@ func (s *strand) listen(local rawAddr) (l listening, o outcome) {
 // buffers by net.core.wmem_max and rmem_max; like uperf, tune ignores that.
 func (s *strand) tune(fd int, st *step) {
 	if st.Window > 0 {
-		_ = rawOption(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, st.Window)
-		_ = rawOption(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, st.Window)
+		_ = raw.Option(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, st.Window)
+		_ = raw.Option(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, st.Window)
 	}
 	if st.NoDelay && st.Protocol == uperf.TCP {
-		_ = rawOption(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		_ = raw.Option(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
 }
 
 // add takes a connected socket over.
 func (s *strand) add(fd int, st *step) outcome {
-	e := rawPatience(fd, unix.SO_RCVTIMEO)
+	e := raw.Patience(fd, unix.SO_RCVTIMEO)
 	if e == 0 {
-		e = rawPatience(fd, unix.SO_SNDTIMEO)
+		e = raw.Patience(fd, unix.SO_SNDTIMEO)
 	}
 	if e != 0 {
-		rawClose(fd)
+		raw.Close(fd)
 		return s.fail(string(st.op)+": setting SO_RCVTIMEO", e)
 	}
 	s.conns = append(s.conns, conn{id: st.Conn, fd: fd, udp: st.Protocol == uperf.UDP, nonblock: st.NonBlock})
@@ -106,32 +107,32 @@ func (s *strand) connect(st *step) outcome {
 		return s.greet(st)
 	}
 	a := s.peer
-	a.setPort(s.ports.TCP)
-	fd, e := rawSocket(a.family(), unix.SOCK_STREAM)
+	a.SetPort(s.ports.TCP)
+	fd, e := raw.Socket(a.Family(), unix.SOCK_STREAM)
 	if e != 0 {
 		return s.fail("connect", e)
 	}
 	s.tune(fd, st)
 	// connect(2) waits at most SO_SNDTIMEO: a tick, so that the strand sees the end of the run.
-	_ = rawPatience(fd, unix.SO_SNDTIMEO)
+	_ = raw.Patience(fd, unix.SO_SNDTIMEO)
 	limit := s.clock.now() + int64(s.run.cfg.timeout())
 	for {
-		switch e = rawConnect(fd, &a); {
+		switch e = raw.Connect(fd, &a); {
 		case e == 0:
 			return s.add(fd, st)
 		case e != unix.EINPROGRESS:
 		case s.blocked():
-			rawClose(fd)
+			raw.Close(fd)
 			return over
 		case s.now > limit:
 			e = unix.ETIMEDOUT
 		default:
 			// Some kernels do not wait in a further call.
-			if _, e = rawPoll(fd, unix.POLLOUT, int64(tick)); e == 0 {
+			if _, e = raw.Poll(fd, unix.POLLOUT, int64(tick)); e == 0 {
 				continue
 			}
 		}
-		rawClose(fd)
+		raw.Close(fd)
 		return s.fail("connect", e)
 	}
 }
@@ -145,7 +146,7 @@ func (s *strand) accept(st *step) outcome {
 	}
 	limit := s.clock.now() + int64(s.run.cfg.timeout()+s.run.patience)
 	for {
-		fd, e := rawAccept(s.tcp)
+		fd, e := raw.Accept(s.tcp)
 		switch {
 		case e == 0:
 			s.tune(fd, st)
@@ -172,13 +173,13 @@ const (
 
 func (s *strand) greet(st *step) outcome {
 	a := s.peer
-	a.setPort(s.ports.UDP)
-	fd, e := rawSocket(a.family(), unix.SOCK_DGRAM)
+	a.SetPort(s.ports.UDP)
+	fd, e := raw.Socket(a.Family(), unix.SOCK_DGRAM)
 	if e != 0 {
 		return s.fail("connect", e)
 	}
 	s.tune(fd, st)
-	_ = rawPatience(fd, unix.SO_RCVTIMEO)
+	_ = raw.Patience(fd, unix.SO_RCVTIMEO)
 	s.greets++
 	p := s.buf[:greetingSize]
 	limit := s.clock.now() + int64(s.run.cfg.timeout())
@@ -187,26 +188,26 @@ func (s *strand) greet(st *step) outcome {
 		copy(p, greeting)
 		binary.BigEndian.PutUint32(p[len(greeting):], s.greets)
 		// Not connected yet: the answer comes from another port.
-		if e = sendTo(fd, p, &known); e != 0 && e != unix.ECONNREFUSED {
-			rawClose(fd)
+		if e = raw.SendTo(fd, p, &known); e != 0 && e != unix.ECONNREFUSED {
+			raw.Close(fd)
 			return s.fail("connect: greeting", e)
 		}
-		n, e := rawRecvFrom(fd, p, &a)
+		n, e := raw.RecvFrom(fd, p, &a)
 		switch {
 		case e == 0 && n == greetingSize && binary.BigEndian.Uint32(p[len(greeting):]) == s.greets:
-			if e = rawConnect(fd, &a); e != 0 {
-				rawClose(fd)
+			if e = raw.Connect(fd, &a); e != 0 {
+				raw.Close(fd)
 				return s.fail("connect", e)
 			}
 			return s.add(fd, st)
 		case e != 0 && e != unix.EAGAIN && e != unix.ECONNREFUSED:
-			rawClose(fd)
+			raw.Close(fd)
 			return s.fail("connect: waiting for the answer", e)
 		case s.blocked():
-			rawClose(fd)
+			raw.Close(fd)
 			return over
 		case s.now > limit:
-			rawClose(fd)
+			raw.Close(fd)
 			return s.fail("connect: nobody answered", unix.ETIMEDOUT)
 		}
 	}
@@ -214,10 +215,10 @@ func (s *strand) greet(st *step) outcome {
 
 func (s *strand) greeted(st *step) outcome {
 	limit := s.clock.now() + int64(s.run.cfg.timeout()+s.run.patience)
-	var from rawAddr
+	var from raw.Addr
 	p := s.buf[:greetingSize]
 	for {
-		n, e := rawRecvFrom(s.udp, p, &from)
+		n, e := raw.RecvFrom(s.udp, p, &from)
 		switch {
 		case e == 0 && n == greetingSize && string(p[:len(greeting)]) == greeting && binary.BigEndian.Uint32(p[len(greeting):]) > s.greets:
 			s.greets = binary.BigEndian.Uint32(p[len(greeting):])
@@ -234,17 +235,17 @@ func (s *strand) greeted(st *step) outcome {
 }
 
 // answer opens the socket of an accepted UDP connection and answers from it.
-func (s *strand) answer(st *step, p []byte, to *rawAddr) outcome {
-	fd, e := rawSocket(to.family(), unix.SOCK_DGRAM)
+func (s *strand) answer(st *step, p []byte, to *raw.Addr) outcome {
+	fd, e := raw.Socket(to.Family(), unix.SOCK_DGRAM)
 	if e != 0 {
 		return s.fail("accept", e)
 	}
 	s.tune(fd, st)
-	if e = rawConnect(fd, to); e == 0 {
-		_, e = rawSend(fd, p, 0)
+	if e = raw.Connect(fd, to); e == 0 {
+		_, e = raw.Send(fd, p, 0)
 	}
 	if e != 0 {
-		rawClose(fd)
+		raw.Close(fd)
 		return s.fail("accept: answering", e)
 	}
 	return s.add(fd, st)
@@ -259,7 +260,7 @@ func (s *strand) disconnect(st *step) outcome {
 	if c.loose {
 		s.linger(c)
 	}
-	rawClose(c.fd)
+	raw.Close(c.fd)
 	for i := range s.conns {
 		if &s.conns[i] == c {
 			s.conns = append(s.conns[:i], s.conns[i+1:]...)
@@ -277,7 +278,7 @@ func (s *strand) linger(c *conn) {
 	_, _, _ = unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(c.fd), unix.SHUT_WR, 0)
 	until := s.clock.now() + int64(lingering)
 	for s.clock.now() < until && !s.run.stop.Load() {
-		n, e := rawRecv(c.fd, s.buf, 0)
+		n, e := raw.Recv(c.fd, s.buf, 0)
 		if e != 0 && e != unix.EAGAIN || e == 0 && n == 0 {
 			return
 		}
@@ -291,18 +292,18 @@ func (s *strand) linger(c *conn) {
 // have been one iteration ahead.
 func (s *strand) drainListeners() {
 	for s.tcp >= 0 {
-		ready, e := rawPoll(s.tcp, unix.POLLIN, 0)
+		ready, e := raw.Poll(s.tcp, unix.POLLIN, 0)
 		if !ready || e != 0 {
 			break
 		}
-		fd, e := rawAccept(s.tcp)
+		fd, e := raw.Accept(s.tcp)
 		if e != 0 {
 			break
 		}
-		rawClose(fd)
+		raw.Close(fd)
 	}
 	for s.udp >= 0 {
-		if _, e := rawRecv(s.udp, s.buf, unix.MSG_DONTWAIT); e != 0 {
+		if _, e := raw.Recv(s.udp, s.buf, unix.MSG_DONTWAIT); e != 0 {
 			break
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tare/record"
+	"tare/workload/inside/raw"
 )
 
 // lockedBuffer is written by the server while the test reads it.
@@ -271,7 +272,7 @@ func TestStalledConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := &config{Mode: "rr", Size: 1, Connections: 1, Timeout: 0.3}
-	tune(1)
+	raw.Threads(1)
 	b := newBench(cfg, []*socket{k})
 	defer b.close()
 	b.workers[0].end, b.workers[0].hist = int64(time.Hour), newHistogram()

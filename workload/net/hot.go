@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/workload/inside"
+	"tare/workload/inside/raw"
 )
 
 // The hot loops. Each runs on its own operating-system thread, with blocking RawSyscalls, and
@@ -21,7 +21,7 @@ import (
 // takes the P from each call that lasts over 20 us, and polls every 20 us from then on. Measured
 // over the loopback of a busy two-core machine, medians of 12 interleaved pairs: 1.29 times the
 // round trips, 1.44 times the stream, 0.70 of the CPU. With RawSyscall a blocked thread keeps
-// its P: tune makes enough of them, and the garbage collector, which would wait for a blocked
+// its P: raw.Threads makes enough of them, and the garbage collector, which would wait for a blocked
 // thread, is off.
 
 // worker is one connection's thread. The padding keeps the counters of two
@@ -79,12 +79,7 @@ func (w *worker) note(ns int64) { _ = w.hist.RecordValue(max(1, min(ns, histogra
 
 // run executes the worker's loop; err holds how it failed.
 func (w *worker) run(loop func(*worker) error) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	if w.period > 0 {
-		// By default threads sleep up to 50 us longer than requested, so that the kernel can combine
-		// wake-ups: PR_SET_TIMERSLACK(2const). If a kernel refuses to change it, wake_delay shows it.
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	}
+	raw.Pin()
 	if w.period == 0 {
 		w.err = loop(w)
 		return

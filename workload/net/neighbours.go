@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"tare/workload/inside/raw"
 )
 
 // Neighbours are addresses of the server, all of them on the client's link. A request to each needs an entry of its own in
@@ -32,16 +34,17 @@ func (c *config) readAddresses(text string) error {
 // sendAround returns what sends msg to the next neighbour. The next is any: with a fixed order, a table that is too small
 // would serve a row of neighbours and then none for as long a row.
 func (w *worker) sendAround(msg []byte) func() unix.Errno {
-	to := rawAddrOf(netip.AddrPortFrom(w.cfg.addresses.Addr(), w.sock.port))
-	base := binary.BigEndian.Uint32(to.b[4:])
+	to := raw.AddrOf(netip.AddrPortFrom(w.cfg.addresses.Addr(), w.sock.port))
+	first := w.cfg.addresses.Addr().As4()
+	base := binary.BigEndian.Uint32(first[:])
 	n, random := uint64(w.cfg.Neighbours), uint64(w.index)+1 //nolint:gosec // checked
 	return func() unix.Errno {
 		// xorshift64 of G. Marsaglia, "Xorshift RNGs", 2003.
 		random ^= random << 13
 		random ^= random >> 7
 		random ^= random << 17
-		binary.BigEndian.PutUint32(to.b[4:], base+uint32(random%n)) //nolint:gosec // below the range's size
-		return sendTo(w.sock.fd, msg, &to)
+		to.SetIP4(base + uint32(random%n)) //nolint:gosec // below the range's size
+		return raw.SendTo(w.sock.fd, msg, &to)
 	}
 }
 
@@ -50,9 +53,9 @@ func answerAround(w *worker) error {
 	req, rep := make([]byte, w.cfg.Size+1), make([]byte, w.cfg.replySize())
 	seq := min(8, w.cfg.Size, len(rep))
 	var ops int64
-	var from rawAddr
+	var from raw.Addr
 	for {
-		n, e := rawRecvFrom(w.sock.fd, req, &from)
+		n, e := raw.RecvFrom(w.sock.fd, req, &from)
 		if w.stop.Load() {
 			return nil
 		}
@@ -62,11 +65,11 @@ func answerAround(w *worker) error {
 		if e != 0 {
 			return w.fail("receiving a request", false, e)
 		}
-		if n != w.cfg.Size || from.port() != int(w.sock.port) {
+		if n != w.cfg.Size || from.Port() != int(w.sock.port) {
 			continue // not a request of this session
 		}
 		copy(rep[:seq], req)
-		if e := sendTo(w.sock.fd, rep, &from); e != 0 && e != unix.ECONNREFUSED {
+		if e := raw.SendTo(w.sock.fd, rep, &from); e != 0 && e != unix.ECONNREFUSED {
 			return w.fail("sending a reply", false, e)
 		}
 		ops++

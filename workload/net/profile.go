@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/workload/inside/raw"
 	"tare/workload/net/uperf"
 	"tare/workload/output"
 )
@@ -63,7 +64,7 @@ func newProfileRun(cfg *config, prog *program, master bool, local, peer netip.Ad
 	if len(prog.strands)*(len(prog.ops)+1) > 256 {
 		digits = 2 // a histogram of 3 digits has 220 KB, of 2 digits 30 KB
 	}
-	here, there := rawAddrOf(local), rawAddrOf(peer)
+	here, there := raw.AddrOf(local), raw.AddrOf(peer)
 	var ports []listening
 	of, nth := map[int]int{}, map[int]int{}
 	work := make([][]*task, len(prog.Groups)) // nothing changes it, so strands share it
@@ -93,11 +94,11 @@ func newProfileRun(cfg *config, prog *program, master bool, local, peer netip.Ad
 		}
 		ports = append(ports, l)
 	}
-	for _, s := range r.strands {
+	for range r.strands {
 		jobs := make(chan func() error, 1)
 		r.jobs = append(r.jobs, jobs)
 		r.wg.Go(func() {
-			s.pin()
+			raw.Pin()
 			for job := range jobs {
 				r.results <- job()
 			}

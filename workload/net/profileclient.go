@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tare/workload/inside/raw"
 	"tare/workload/output"
 )
 
@@ -19,7 +20,7 @@ func profileClient(ctx context.Context, w *wire, cfg config) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	tune(len(prog.strands))
+	raw.Threads(len(prog.strands))
 	r, ports, err := newProfileRun(&cfg, prog, true, local, remote)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func profileClient(ctx context.Context, w *wire, cfg config) (*report, error) {
 		return nil, err
 	}
 	r.series = &output.Points{}
-	r.spin = int64(min(cfg.Spin, spinShare/max(1, prog.rateInAll())) * 1e9)
+	r.spin = raw.Spin(seconds(cfg.Spin), max(1, prog.rateInAll()))
 	return r.drive(ctx, w)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"tare/workload/inside/raw"
 )
 
 // profile runs the peer's end of a profile under the client's orders.
@@ -19,7 +21,7 @@ func (s *server) profile(ctx context.Context, w *wire, cfg *config) (*report, er
 	if err != nil {
 		return nil, err
 	}
-	tune(len(prog.strands))
+	raw.Threads(len(prog.strands))
 	r, ports, err := newProfileRun(cfg, prog, false, local, remote)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package netload
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"tare/record"
@@ -96,15 +95,5 @@ func (r *report) compare(server *report) {
 	} else if d := server.TotalOperations - r.TotalOperations; d < 0 || d > r.Lost {
 		r.warn("net-ends-differ", "the client counted %d operations and %d losses, the server %d operations: do not trust this trial",
 			r.TotalOperations, r.Lost, server.TotalOperations)
-	}
-}
-
-// tune prepares for n threads that block without informing the Go scheduler: each keeps its P,
-// and the coordinator and the poller need some too. It also runs the last garbage collection
-// before them. Both stop the world, so no such thread may be running.
-func tune(n int) {
-	runtime.GC()
-	if want := n + 4; runtime.GOMAXPROCS(0) < want {
-		runtime.GOMAXPROCS(want)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"tare/workload/inside/raw"
 )
 
 // server answers one session at a time. It refuses others meanwhile, because they would disturb
@@ -161,7 +163,7 @@ func (s *server) lead(ctx context.Context, w *wire, ses *session) (*report, erro
 	if ses.cfg.Mode == modeProfile {
 		return s.profile(ctx, w, &ses.cfg)
 	}
-	tune(ses.cfg.Connections)
+	raw.Threads(ses.cfg.Connections)
 	socks, err := s.connect(w, ses)
 	if err != nil {
 		return nil, err

@@ -35,12 +35,12 @@ func take(c interface {
 	if a := c.RemoteAddr(); a != nil {
 		peer = a.String()
 	}
-	raw, err := c.SyscallConn()
+	inner, err := c.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, err)
 	}
 	fd, dupErr := -1, error(nil)
-	if err := raw.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
+	if err := inner.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
 		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, errors.Join(err, dupErr))
 	}
 	if err := c.Close(); err != nil { // also removes it from the poller

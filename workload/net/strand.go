@@ -3,13 +3,12 @@ package netload
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"tare/workload/inside/raw"
 	"tare/workload/net/uperf"
 )
 
@@ -17,7 +16,7 @@ import (
 // SO_SNDTIMEO of every socket. uperf interrupts its strands by a signal, after which Go's runtime
 // would restart the call. A shutdown, as in other modes, would end connections that later
 // transactions use. Only operations that block have the cost, a kernel timer.
-const tick = 50 * time.Millisecond
+const tick = raw.Tick
 
 // outcome of an operation.
 type outcome int
@@ -40,7 +39,7 @@ type strand struct {
 	buf    []byte
 	rand   *rand.Rand
 	clock  clock
-	peer   rawAddr // its address; the ports are below
+	peer   raw.Addr // its address; the ports are below
 	ports  listening
 	tcp    int // listening socket, -1 if it has none
 	udp    int
@@ -172,7 +171,7 @@ iterations:
 			return s.err()
 		case over:
 			for t.opens && !s.master && len(s.conns) > before { // connections of an iteration that the master did not begin
-				rawClose(s.conns[len(s.conns)-1].fd)
+				raw.Close(s.conns[len(s.conns)-1].fd)
 				s.conns = s.conns[:len(s.conns)-1]
 			}
 			if s.master && s.measured && s.now-s.due > int64(tick) { // it hung when the time was over
@@ -233,21 +232,15 @@ func (s *strand) sleepUntil(t int64) bool {
 	}
 }
 
-// pin locks the strand to its own thread.
-func (s *strand) pin() {
-	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // as for the open loop
-}
-
 // close closes all connections and sockets.
 func (s *strand) close() {
 	for _, c := range s.conns {
-		rawClose(c.fd)
+		raw.Close(c.fd)
 	}
 	s.conns = nil
 	for _, fd := range []int{s.tcp, s.udp} {
 		if fd >= 0 {
-			rawClose(fd)
+			raw.Close(fd)
 		}
 	}
 	s.tcp, s.udp = -1, -1

@@ -3,6 +3,7 @@ package netload
 import (
 	"golang.org/x/sys/unix"
 
+	"tare/workload/inside/raw"
 	"tare/workload/net/uperf"
 )
 
@@ -10,7 +11,7 @@ import (
 func (s *strand) wait(c *conn, st *step, events int16) outcome {
 	until := s.clock.now() + int64(st.Timeout)
 	for {
-		ready, e := rawPoll(c.fd, events, max(0, min(int64(tick), until-s.clock.now())))
+		ready, e := raw.Poll(c.fd, events, max(0, min(int64(tick), until-s.clock.now())))
 		switch {
 		case e != 0:
 			return s.fail(string(st.op)+": waiting", e)
@@ -36,9 +37,9 @@ func (s *strand) read(c *conn, st *step, size int64) outcome {
 		var n int
 		var e unix.Errno
 		if st.op == uperf.Recv {
-			n, e = rawRecv(c.fd, p, 0)
+			n, e = raw.Recv(c.fd, p, 0)
 		} else {
-			n, e = readOnce(c.fd, p)
+			n, e = raw.ReadOnce(c.fd, p)
 		}
 		switch {
 		case e == unix.EAGAIN:
@@ -70,9 +71,9 @@ func (s *strand) write(c *conn, st *step, size int64) outcome {
 		var n int
 		var e unix.Errno
 		if st.op == uperf.Send {
-			n, e = rawSend(c.fd, p, 0)
+			n, e = raw.Send(c.fd, p, 0)
 		} else {
-			n, e = writeOnce(c.fd, p)
+			n, e = raw.WriteOnce(c.fd, p)
 		}
 		switch {
 		case e == unix.EAGAIN:
@@ -98,7 +99,7 @@ func (s *strand) sendDatagram(c *conn, st *step, size int) outcome {
 		flags = unix.MSG_DONTWAIT
 	}
 	for {
-		_, e := rawSend(c.fd, s.buf[:size], flags)
+		_, e := raw.Send(c.fd, s.buf[:size], flags)
 		switch {
 		case e == 0:
 			s.out.Store(s.out.Load() + int64(size))
@@ -134,7 +135,7 @@ func (s *strand) receiveDatagram(c *conn, st *step) outcome {
 				return o
 			}
 		}
-		n, e := rawRecv(c.fd, s.buf, flags)
+		n, e := raw.Recv(c.fd, s.buf, flags)
 		switch {
 		case e == 0:
 			s.in.Store(s.in.Load() + int64(n))
@@ -174,7 +175,7 @@ func (s *strand) settle(sent []int64) error {
 	for i := range s.conns {
 		c := &s.conns[i]
 		for !c.udp && c.received < sent[i] {
-			n, e := rawRecv(c.fd, s.buf[:min(int64(len(s.buf)), sent[i]-c.received)], 0)
+			n, e := raw.Recv(c.fd, s.buf[:min(int64(len(s.buf)), sent[i]-c.received)], 0)
 			switch {
 			case e == unix.EAGAIN && !s.run.stop.Load() && s.clock.now() < until:
 			case e != 0 || n == 0:
@@ -186,7 +187,7 @@ func (s *strand) settle(sent []int64) error {
 			}
 		}
 		for c.udp {
-			if n, e := rawRecv(c.fd, s.buf, unix.MSG_DONTWAIT); e != 0 && e != unix.ECONNREFUSED || n < 0 {
+			if n, e := raw.Recv(c.fd, s.buf, unix.MSG_DONTWAIT); e != 0 && e != unix.ECONNREFUSED || n < 0 {
 				break
 			}
 		}

@@ -1,4 +1,4 @@
-package netload
+package raw
 
 import (
 	"net/netip"
@@ -11,18 +11,18 @@ import (
 // TestConnectWaitsInTicks: a peer that does not answer is waited for in short steps, and
 // one that answers later is met.
 func TestConnectWaitsInTicks(t *testing.T) {
-	a := rawAddrOf(netip.MustParseAddrPort("127.0.0.1:0"))
+	a := AddrOf(netip.MustParseAddrPort("127.0.0.1:0"))
 	socket := func() int {
 		t.Helper()
-		fd, e := rawSocket(a.family(), unix.SOCK_STREAM)
+		fd, e := Socket(a.Family(), unix.SOCK_STREAM)
 		if e != 0 {
 			t.Fatal(e)
 		}
-		t.Cleanup(func() { rawClose(fd) })
+		t.Cleanup(func() { Close(fd) })
 		return fd
 	}
 	listener := socket()
-	for _, e := range []unix.Errno{rawBind(listener, &a), rawListen(listener, 0), rawName(listener, &a)} {
+	for _, e := range []unix.Errno{Bind(listener, &a), Listen(listener, 0), Name(listener, &a)} {
 		if e != 0 {
 			t.Fatal(e)
 		}
@@ -30,10 +30,10 @@ func TestConnectWaitsInTicks(t *testing.T) {
 	waiting := -1
 	for range 8 { // until the queue is full
 		fd := socket()
-		if e := rawPatience(fd, unix.SO_SNDTIMEO); e != 0 {
+		if e := Patience(fd, unix.SO_SNDTIMEO); e != 0 {
 			t.Fatal(e)
 		}
-		if e := rawConnect(fd, &a); e == unix.EINPROGRESS {
+		if e := Connect(fd, &a); e == unix.EINPROGRESS {
 			waiting = fd
 			break
 		} else if e != 0 {
@@ -43,16 +43,16 @@ func TestConnectWaitsInTicks(t *testing.T) {
 	if waiting < 0 {
 		t.Skip("this kernel's queue has no end")
 	}
-	if e := rawConnect(waiting, &a); e != unix.EINPROGRESS {
+	if e := Connect(waiting, &a); e != unix.EINPROGRESS {
 		t.Errorf("again: %v", e)
 	}
-	if fd, e := rawAccept(listener); e != 0 {
+	if fd, e := Accept(listener); e != 0 {
 		t.Fatal(e)
 	} else {
-		rawClose(fd)
+		Close(fd)
 	}
 	for end := time.Now().Add(30 * time.Second); ; {
-		e := rawConnect(waiting, &a)
+		e := Connect(waiting, &a)
 		if e == 0 {
 			return
 		}

@@ -1,23 +1,55 @@
-package netload
+// Package raw has the system calls of the hot loops of load generators. They do not inform the Go
+// scheduler and do not allocate, for the reasons in hot.go of workload/net: a thread that is blocked in
+// one keeps its P, so the program needs enough of them (Threads).
+package raw
 
 import (
 	"encoding/binary"
 	"net/netip"
+	"runtime"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// System calls of strands, which open and close connections in their hot loops. They do not
-// inform the Go scheduler and do not allocate, for the reasons in hot.go.
+// Tick is the longest wait of a loop, so that it soon sees that it must end.
+const Tick = 50 * time.Millisecond
 
-// rawAddr is a socket address of either family as the kernel wants it: ip(7), ipv6(7).
-type rawAddr struct {
+// Threads prepares for n threads that block without informing the Go scheduler: each keeps its P,
+// and the coordinator and the poller need some too. It also runs the last garbage collection
+// before them. Both stop the world, so no such thread may be running.
+func Threads(n int) {
+	runtime.GC()
+	if want := n + 4; runtime.GOMAXPROCS(0) < want {
+		runtime.GOMAXPROCS(want)
+	}
+}
+
+// Pin locks the goroutine to its own thread, which ends with it, and lets that thread wake up on time.
+// By default threads sleep up to 50 us longer than requested, so that the kernel can combine
+// wake-ups: PR_SET_TIMERSLACK(2const). If a kernel refuses to change it, the wake delay of a report shows it.
+func Pin() {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+}
+
+// Spin is the part of a wait to spend looking at the clock, in nanoseconds: an idle processor takes tens of
+// microseconds to wake up, more in a virtual machine. It is the given one, but takes at most a quarter of a
+// processor at this rate a second.
+func Spin(most time.Duration, rate float64) int64 {
+	const share = 0.25
+	return int64(min(most.Seconds(), share/rate) * 1e9)
+}
+
+// Addr is a socket address of either family as the kernel wants it: ip(7), ipv6(7).
+type Addr struct {
 	b    [28]byte
 	size uint32
 }
 
-func rawAddrOf(a netip.AddrPort) (r rawAddr) {
+// AddrOf converts an address.
+func AddrOf(a netip.AddrPort) (r Addr) {
 	if a.Addr().Is4() || a.Addr().Is4In6() {
 		r.size = unix.SizeofSockaddrInet4
 		binary.NativeEndian.PutUint16(r.b[0:], unix.AF_INET)
@@ -33,14 +65,20 @@ func rawAddrOf(a netip.AddrPort) (r rawAddr) {
 	return r
 }
 
-func (r *rawAddr) family() uintptr { return uintptr(binary.NativeEndian.Uint16(r.b[0:])) }
+// Family is AF_INET or AF_INET6.
+func (r *Addr) Family() uintptr { return uintptr(binary.NativeEndian.Uint16(r.b[0:])) }
 
-// setPort sets the port.
-func (r *rawAddr) setPort(p int) { binary.BigEndian.PutUint16(r.b[2:], uint16(p)) } //nolint:gosec // checked when it came
+// SetPort sets the port.
+func (r *Addr) SetPort(p int) { binary.BigEndian.PutUint16(r.b[2:], uint16(p)) } //nolint:gosec // checked when it came
 
-func (r *rawAddr) port() int { return int(binary.BigEndian.Uint16(r.b[2:])) }
+// SetIP4 sets the address of an IPv4 socket.
+func (r *Addr) SetIP4(ip uint32) { binary.BigEndian.PutUint32(r.b[4:], ip) }
 
-func rawSocket(family, kind uintptr) (int, unix.Errno) {
+// Port is the port.
+func (r *Addr) Port() int { return int(binary.BigEndian.Uint16(r.b[2:])) }
+
+// Socket is socket(2).
+func Socket(family, kind uintptr) (int, unix.Errno) {
 	for {
 		n, _, e := unix.RawSyscall6(unix.SYS_SOCKET, family, kind|unix.SOCK_CLOEXEC, 0, 0, 0, 0)
 		if e != unix.EINTR {
@@ -49,9 +87,9 @@ func rawSocket(family, kind uintptr) (int, unix.Errno) {
 	}
 }
 
-// rawConnect is connect(2). After a signal or SO_SNDTIMEO the kernel continues to connect: then
+// Connect is connect(2). After a signal or SO_SNDTIMEO the kernel continues to connect: then
 // the error is EINPROGRESS, and another call returns the result.
-func rawConnect(fd int, a *rawAddr) unix.Errno {
+func Connect(fd int, a *Addr) unix.Errno {
 	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(a.size)) //nolint:gosec // the system call's own interface
 	switch e {
 	case unix.EISCONN:
@@ -62,7 +100,8 @@ func rawConnect(fd int, a *rawAddr) unix.Errno {
 	return e
 }
 
-func rawBind(fd int, a *rawAddr) unix.Errno {
+// Bind is bind(2).
+func Bind(fd int, a *Addr) unix.Errno {
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(a.size), 0, 0, 0) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {
@@ -71,7 +110,8 @@ func rawBind(fd int, a *rawAddr) unix.Errno {
 	}
 }
 
-func rawListen(fd, backlog int) unix.Errno {
+// Listen is listen(2).
+func Listen(fd, backlog int) unix.Errno {
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_LISTEN, uintptr(fd), uintptr(backlog), 0, 0, 0, 0)
 		if e != unix.EINTR {
@@ -80,8 +120,8 @@ func rawListen(fd, backlog int) unix.Errno {
 	}
 }
 
-// rawName is getsockname(2).
-func rawName(fd int, a *rawAddr) unix.Errno {
+// Name is getsockname(2).
+func Name(fd int, a *Addr) unix.Errno {
 	a.size = uint32(len(a.b))
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&a.b)), uintptr(unsafe.Pointer(&a.size)), 0, 0, 0) //nolint:gosec // the system call's own interface
@@ -100,14 +140,17 @@ func waited(e unix.Errno) unix.Errno {
 	return e
 }
 
-func rawAccept(fd int) (int, unix.Errno) {
+// Accept is accept4(2) on a socket with Patience.
+func Accept(fd int) (int, unix.Errno) {
 	n, _, e := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 	return int(n), waited(e)
 }
 
-func rawClose(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+// Close is close(2).
+func Close(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-func rawOption(fd, level, name, value int) unix.Errno {
+// Option is setsockopt(2) of a number.
+func Option(fd, level, name, value int) unix.Errno {
 	v := int32(value) //nolint:gosec // checked before
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name), uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0) //nolint:gosec // the system call's own interface
@@ -117,9 +160,9 @@ func rawOption(fd, level, name, value int) unix.Errno {
 	}
 }
 
-// rawPatience lets a receive or a send wait for a tick: SO_RCVTIMEO, SO_SNDTIMEO of socket(7).
-func rawPatience(fd, name int) unix.Errno {
-	tv := unix.NsecToTimeval(int64(tick))
+// Patience lets a receive or a send wait for a Tick: SO_RCVTIMEO, SO_SNDTIMEO of socket(7).
+func Patience(fd, name int) unix.Errno {
+	tv := unix.NsecToTimeval(int64(Tick))
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, uintptr(name), uintptr(unsafe.Pointer(&tv)), unsafe.Sizeof(tv), 0) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {
@@ -132,7 +175,8 @@ func rawPatience(fd, name int) unix.Errno {
 // EAGAIN would mean that there is no data or no room.
 func again(e unix.Errno, flags int) bool { return e == unix.EINTR && flags&unix.MSG_DONTWAIT != 0 }
 
-func rawSend(fd int, p []byte, flags int) (int, unix.Errno) {
+// Send is send(2) without SIGPIPE.
+func Send(fd int, p []byte, flags int) (int, unix.Errno) {
 	for {
 		n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0) //nolint:gosec // the system call's own interface
 		if !again(e, flags) {
@@ -141,7 +185,8 @@ func rawSend(fd int, p []byte, flags int) (int, unix.Errno) {
 	}
 }
 
-func rawRecv(fd int, p []byte, flags int) (int, unix.Errno) {
+// Recv is recv(2).
+func Recv(fd int, p []byte, flags int) (int, unix.Errno) {
 	for {
 		n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags), 0, 0) //nolint:gosec // the system call's own interface
 		if !again(e, flags) {
@@ -150,15 +195,15 @@ func rawRecv(fd int, p []byte, flags int) (int, unix.Errno) {
 	}
 }
 
-// rawRecvFrom is rawRecv that also returns the sender.
-func rawRecvFrom(fd int, p []byte, from *rawAddr) (int, unix.Errno) {
+// RecvFrom is Recv that also returns the sender.
+func RecvFrom(fd int, p []byte, from *Addr) (int, unix.Errno) {
 	from.size = uint32(len(from.b))
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, uintptr(unsafe.Pointer(&from.b)), uintptr(unsafe.Pointer(&from.size))) //nolint:gosec // the system call's own interface
 	return int(n), waited(e)
 }
 
-// rawPoll waits for events on fd; false when the time is over or after a signal.
-func rawPoll(fd int, events int16, ns int64) (bool, unix.Errno) {
+// Poll waits for events on fd; false when the time is over or after a signal.
+func Poll(fd int, events int16, ns int64) (bool, unix.Errno) {
 	p := unix.PollFd{Fd: int32(fd), Events: events} //nolint:gosec // a descriptor
 	ts := unix.NsecToTimespec(ns)
 	n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) //nolint:gosec // the system call's own interface
@@ -169,19 +214,20 @@ func rawPoll(fd int, events int16, ns int64) (bool, unix.Errno) {
 	return n > 0, e
 }
 
-// readOnce and writeOnce are read(2) and write(2) on a socket with a tick.
-func readOnce(fd int, p []byte) (int, unix.Errno) {
+// ReadOnce is read(2) on a socket with Patience.
+func ReadOnce(fd int, p []byte) (int, unix.Errno) {
 	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // the system call's own interface
 	return int(n), waited(e)
 }
 
-func writeOnce(fd int, p []byte) (int, unix.Errno) {
+// WriteOnce is write(2) on a socket with Patience.
+func WriteOnce(fd int, p []byte) (int, unix.Errno) {
 	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // the system call's own interface
 	return int(n), waited(e)
 }
 
-// sendTo sends a datagram to an address.
-func sendTo(fd int, p []byte, to *rawAddr) unix.Errno {
+// SendTo sends a datagram to an address.
+func SendTo(fd int, p []byte, to *Addr) unix.Errno {
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&to.b)), uintptr(to.size)) //nolint:gosec // the system call's own interface
 		if e != unix.EINTR {
