@@ -43,7 +43,7 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	// handler, which takes 100 ms on a busy machine.
 	signal.Ignore(syscall.SIGINT)
 	defer signal.Reset(syscall.SIGINT)
-	answer, err := c.target.exchanges()
+	answer, _, err := c.target.exchanges()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *closed) run(ctx context.Context) (*report, error) {
 	}
 	// wrk does not report answers that it still waits for: a server that hangs has fewer
 	// answers, but no wrong ones.
-	if _, err := c.target.exchanges(); err != nil {
+	if _, _, err := c.target.exchanges(); err != nil {
 		return nil, fmt.Errorf("after the load: %w", err)
 	}
 	r := &report{

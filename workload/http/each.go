@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"tare/workload/inside"
+	"tare/workload/inside/raw"
 	"tare/workload/output"
 )
 
@@ -80,19 +82,20 @@ func (t target) address() string {
 	return t.url.Host + ":80"
 }
 
-// exchanges makes an exchange for each URL. It returns the length of the answers, or 0 if their lengths differ.
-func (t target) exchanges() (int64, error) {
+// exchanges makes an exchange for each URL. It returns the length of the answers, or 0 if their lengths differ, and the address of each.
+func (t target) exchanges() (answer int64, peers []netip.AddrPort, err error) {
 	if len(t.each) == 0 {
-		return t.exchange()
+		answer, peer, err := t.exchange()
+		return answer, []netip.AddrPort{peer}, err
 	}
-	var answer int64
 	for i, u := range t.each {
 		one := t
 		one.url = u
-		n, err := one.exchange()
+		n, peer, err := one.exchange()
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", u, err)
+			return 0, nil, fmt.Errorf("%s: %w", u, err)
 		}
+		peers = append(peers, peer)
 		if i == 0 {
 			answer = n
 		}
@@ -103,7 +106,60 @@ func (t target) exchanges() (int64, error) {
 	if t.body == anyBody { // the next answer may be another
 		answer = 0
 	}
-	return answer, nil
+	return answer, peers, nil
+}
+
+// request is what a load sends, in turn with others.
+type request struct {
+	url   string // for messages
+	bytes []byte
+	place int
+}
+
+// place is where connections go. It has one scheme, and one name in its TLS handshakes.
+type place struct {
+	address  string // for dial
+	peer     raw.Addr
+	secure   bool
+	requests []int
+}
+
+// plan returns the requests of a load, and where they go. peers are of exchanges.
+func (t target) plan(peers []netip.AddrPort) (requests []request, places []place) {
+	index := map[string]int{}
+	add := func(one target, what, host string, peer netip.AddrPort) {
+		p, known := index[group(one.url)]
+		if !known {
+			p = len(places)
+			index[group(one.url)] = p
+			places = append(places, place{address: one.address(), peer: raw.AddrOf(peer), secure: isSecure(one.url)})
+		}
+		places[p].requests = append(places[p].requests, len(requests))
+		requests = append(requests, request{what, one.bytes(host), p})
+	}
+	for i, u := range t.each {
+		one := t
+		one.url = u
+		add(one, u.String(), u.Host, peers[i])
+	}
+	if len(t.each) > 0 {
+		return requests, places
+	}
+	for _, h := range t.hosts {
+		add(t, t.url.RequestURI(), h, peers[0])
+	}
+	if len(t.hosts) == 0 {
+		add(t, t.url.RequestURI(), t.url.Host, peers[0])
+	}
+	return requests, places
+}
+
+// group is the same for URLs that may share a connection.
+func group(u *url.URL) string {
+	if isSecure(u) {
+		return u.Host
+	}
+	return ""
 }
 
 // groups divides the target among processes of wrk. A process has one scheme, and one name in its TLS handshakes.
@@ -114,14 +170,10 @@ func (t target) groups() []target {
 	var out []target
 	index := map[string]int{}
 	for _, u := range t.each {
-		key := ""
-		if isSecure(u) {
-			key = u.Host
-		}
-		i, known := index[key]
+		i, known := index[group(u)]
 		if !known {
 			i = len(out)
-			index[key] = i
+			index[group(u)] = i
 			one := t
 			one.each, one.url = nil, u
 			out = append(out, one)

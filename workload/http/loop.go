@@ -1,22 +1,15 @@
 package httpload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	vegeta "github.com/tsenart/vegeta/v12/lib"
-
 	"tare/record"
-	"tare/workload/inside"
 	"tare/workload/output"
 )
 
@@ -42,8 +35,8 @@ const (
 // anyBody stands for answers whose length is not known beforehand.
 const anyBody = -1
 
-// Loop is load on a server of any kind, by the library of vegeta or by wrk. The library needs no
-// program in the client's sandbox but this one. Each answer must have the status 200.
+// Loop is load on a server of any kind, by this program itself or by wrk. The former needs no
+// other program in the client's sandbox. Each answer must have the status 200.
 type Loop struct {
 	Kind        string   // Closed, Open or Wrk
 	URL         string   // http://HOST:PORT/PATH, or https:// with TLS
@@ -126,93 +119,4 @@ func ParseLoop(kind string, secure bool, out io.Reader) (record.Reading, error) 
 	rd, err := r.reading(reportKind(kind))
 	rd.Samples = slices.DeleteFunc(rd.Samples, func(s record.Sample) bool { return s.Name == throughput || s.Name == "bytes" })
 	return rd, err
-}
-
-// run loads the server in a closed loop.
-func (o *open) runClosed(ctx context.Context) (*report, error) {
-	if o.connections < 1 {
-		return nil, fmt.Errorf("%w: --connections must be over 0", inside.ErrUsage)
-	}
-	answer, err := o.target.exchange()
-	if err != nil {
-		return nil, err
-	}
-	all := o.warmup + o.duration
-	a := vegeta.NewAttacker(vegeta.Client(o.client()), vegeta.MaxBody(0),
-		vegeta.Workers(uint64(o.connections)), vegeta.MaxWorkers(uint64(o.connections)))
-	p := &flood{until: all}
-	results := a.Attack(vegeta.NewStaticTargeter(o.requests()...), p, 0, "")
-	defer a.Stop()
-	t := &tally{open: o, pacer: &pacer{wake: newHistogram()}, latency: newHistogram(), send: newHistogram(),
-		done: make([]int64, int(all/step)+1), cpu: cpuMark{at: o.warmup}}
-	for {
-		select {
-		case r, ok := <-results:
-			if !ok {
-				return t.closed(answer)
-			}
-			t.pacer.start = p.begun()
-			if err := t.addClosed(r); err != nil {
-				return nil, err
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("told to end: %w", context.Cause(ctx))
-		}
-	}
-}
-
-// flood is a vegeta.Pacer that never waits: the number of workers bounds what is under way.
-type flood struct {
-	until time.Duration
-	mu    sync.Mutex
-	start time.Time
-}
-
-// Pace implements vegeta.Pacer.
-func (f *flood) Pace(time.Duration, uint64) (time.Duration, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.start.IsZero() {
-		f.start = time.Now()
-	}
-	return 0, time.Since(f.start) > f.until
-}
-
-// Rate implements vegeta.Pacer.
-func (*flood) Rate(time.Duration) float64 { return math.Inf(1) }
-
-func (f *flood) begun() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.start
-}
-
-// addClosed counts an answer in the window in which it ended.
-func (t *tally) addClosed(r *vegeta.Result) error {
-	at, good, err := t.see(r)
-	if good && at > t.open.warmup && at <= t.open.warmup+t.open.duration {
-		note(t.latency, r.Latency)
-	}
-	return err
-}
-
-// closed reports a closed loop.
-func (t *tally) closed(answer int64) (*report, error) {
-	if err := t.statuses(); err != nil {
-		return nil, err
-	}
-	o := t.open
-	if t.ended == 0 {
-		return nil, fmt.Errorf("no answer to GET %s within %s; measure for longer", o.target.url.RequestURI(), o.duration)
-	}
-	user, system := t.cpu.used()
-	r := &report{
-		Format: 1, Load: Closed, Connections: o.connections, Body: o.target.body, Answer: answer,
-		Window: o.duration.Seconds(), Requests: t.ended, Bytes: t.ended * answer,
-		User: user.Seconds(), System: system.Seconds(),
-	}
-	if busy := (r.User + r.System) / r.Window / float64(runtime.NumCPU()); busy > 0.9 {
-		r.warn("http-client-busy", "the client used %.0f%% of the processors: it may be what limits the rate", busy*100)
-	}
-	return r, t.finish(r)
 }

@@ -66,6 +66,7 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	t.close = !*keep
 	if *hosts != "" {
 		t.hosts = strings.Split(*hosts, ",")
 	}
@@ -83,15 +84,14 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	o := open{target: t, connections: *connections, rate: *rate, warmup: *warmup, duration: *duration, keepAlive: *keep,
 		resume: security.Resume, handshakes: handshakes{took: newHistogram()}}
 	switch {
-	case what == "open", what == "loop" && *rate > 0:
+	case what == "open" && *rate == 0:
+		return fmt.Errorf("%w: --rate must be over 0", inside.ErrUsage)
+	case what != "closed":
 		r, err = o.run(ctx)
-	case what == "loop":
-		r, err = o.runClosed(ctx)
 	default:
 		if *check != "totals" && *check != "every" {
 			return fmt.Errorf("%w: --check %q must be totals or every", inside.ErrUsage, *check)
 		}
-		t.close = !*keep
 		c := closed{target: t, program: *wrk, connections: *connections, threads: *threads,
 			warmup: *warmup, duration: *duration, every: *check == "every", delay: *delay, stderr: stderr}
 		r, err = c.run(ctx)

@@ -85,7 +85,7 @@ func (d *dialer) dial(ctx context.Context, address string) (conn net.Conn, took 
 	if secure == nil {
 		return conn, 0, nil
 	}
-	shaken := tls.Client(conn, secure)
+	shaken := tls.Client(&link{Conn: conn, fd: -1, timeout: d.timeout}, secure)
 	begun := time.Now()
 	if err := shaken.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()

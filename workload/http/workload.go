@@ -4,7 +4,7 @@
 // The data path: 1. Roles writes the command line of the real server (roles.go) and that of
 // the client, which is this binary; 2. the client requests one answer to find its length
 // (exchange.go, tls.go), then loads the server: closed loop with wrk, which it starts and watches
-// (closed.go, wrk.lua), open loop with the library of vegeta (open.go, pacer.go); 3. it judges
+// (closed.go, wrk.lua), open loop by threads of its own (open.go, lane.go, answer.go); 3. it judges
 // every answer, fails with a reason if one was wrong (verdict.go), and prints a report of one
 // line of JSON (report.go); 4. Parse reads that (parse.go) and removes the values that wrk adds
 // to its latencies (correction.go).
@@ -76,7 +76,7 @@ const (
 func (w Workload) Params() []param.Param {
 	out := []param.Param{
 		{Name: "load", Type: param.Enum, Default: "closed", Words: []string{"closed", "open"},
-			Help: "closed: each connection asks again when it has its answer (wrk); open: requests at a rate, whatever the answers do (vegeta)"},
+			Help: "closed: each connection asks again when it has its answer (wrk); open: requests at a rate, whatever the answers do (tare itself)"},
 		{Name: "connections", Type: param.Int, Default: "25", Min: 1, Max: maxConnections, Help: "kept open all the time; in the open loop at most so many"},
 		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: maxRate, Help: "open loop: requests a second over all connections"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},

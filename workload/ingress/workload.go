@@ -58,7 +58,7 @@ func (ingress) About() string {
 func (ingress) Params() []param.Param {
 	return []param.Param{
 		{Name: "load", Type: param.Enum, Default: httpload.Wrk, Words: []string{httpload.Wrk, httpload.Open},
-			Help: "wrk: each connection asks again when it has its answer; open: requests at a rate, whatever the answers do (vegeta)"},
+			Help: "wrk: each connection asks again when it has its answer; open: requests at a rate, whatever the answers do (tare itself)"},
 		{Name: "connections", Type: param.Int, Default: "50", Min: 1, Max: httpload.MaxConnections, Help: "of the clients together; in the open loop at most so many"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},
 		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: httpload.MaxRate, Help: "open loop: requests a second over all connections"},

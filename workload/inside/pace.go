@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -40,27 +39,9 @@ func (p Pace) Late() string {
 	return ""
 }
 
-// Busy is the time for which the threads of this process ran or waited for a processor, since each began
+// ThreadBusy is the time for which the calling thread ran or waited for a processor, since it began
 // (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst: "1480000 320000 12", nanoseconds on a processor, nanoseconds of
 // waiting, and turns). Where a kernel has no such file, it is the processor time.
-func Busy() time.Duration {
-	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	sum, known := time.Duration(0), false
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil { //nolint:gosec // below /proc; it is gone if the thread has ended
-			if t, ok := readSchedstat(b); ok {
-				sum, known = sum+t, true
-			}
-		}
-	}
-	if !known {
-		user, system := CPU()
-		return user + system
-	}
-	return sum
-}
-
-// ThreadBusy is Busy of the calling thread alone.
 func ThreadBusy() time.Duration {
 	if b, err := os.ReadFile("/proc/thread-self/schedstat"); err == nil {
 		if t, ok := readSchedstat(b); ok {

@@ -235,3 +235,19 @@ func SendTo(fd int, p []byte, to *Addr) unix.Errno {
 		}
 	}
 }
+
+// Watch adds a socket to an epoll(7), edge-triggered. Its events carry two numbers of the caller.
+func Watch(epoll, fd int, a, b int32) unix.Errno {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: a, Pad: b}
+	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0) //nolint:gosec // the system call's own interface
+	return e
+}
+
+// Events is epoll_wait(2). After a signal there are none.
+func Events(epoll int, into []unix.EpollEvent, ms int) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)), uintptr(ms), 0, 0) //nolint:gosec // the system call's own interface
+	if e == unix.EINTR {
+		return 0, 0
+	}
+	return int(n), e
+}
