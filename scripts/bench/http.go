@@ -49,11 +49,11 @@ server { listen %[2]d; location / { return 200 "%[3]s"; } } }
 	}
 	rounds := b.wants(6)
 	var cores, rates, achieved []pair
-	var late []float64
+	var late, woke []float64
 	for i := range rounds {
 		var ours, peer webReport
 		one := func(what string, r *webReport) func() error {
-			return func() (err error) { *r, err = w.load(ctx, what); return err }
+			return func() (err error) { *r, err = w.load(ctx, what, "--connections", "16"); return err }
 		}
 		turns := []func() error{one("loop", &ours), one("closed", &peer)}
 		if i%2 == 1 {
@@ -67,18 +67,20 @@ server { listen %[2]d; location / { return 200 "%[3]s"; } } }
 		cores = append(cores, pair{ours.perCore(), peer.perCore()})
 		rates = append(rates, pair{ours.rate(), peer.rate()})
 		rate := ours.rate() / 2
-		open, err := w.load(ctx, "open", "--rate", strconv.FormatFloat(rate, 'f', 0, 64))
+		// So many that no request has to wait for one while nginx has no processor.
+		open, err := w.load(ctx, "open", "--connections", "256", "--rate", strconv.FormatFloat(rate, 'f', 0, 64))
 		if err != nil {
 			return nil, err
 		}
 		achieved = append(achieved, pair{open.rate(), rate})
-		late = append(late, open.Send.P99)
+		late, woke = append(late, open.Send.P99), append(woke, open.Wake.P99)
 	}
 	return []row{
 		row{Figure: "HTTP driver, closed loop: requests per second of its processor time", Unit: "1/s"}.beside("ratio", "wrk", cores).atLeast(1),
 		row{Figure: "HTTP driver, closed loop: requests a second", Unit: "1/s"}.beside("ratio", "wrk", rates).atLeast(1),
 		row{Figure: "HTTP driver, open loop at half that rate: achieved beside asked", Unit: "1/s"}.beside("ratio", "the rate asked for", achieved).atLeast(0.999),
 		row{Figure: "HTTP driver, open loop at half that rate: time from due to sent, p99", Unit: "s", Tare: median(late), Rounds: rounds}.below(50e-6),
+		{Figure: "the same, of requests before which it slept", Unit: "s", Tare: median(woke), Rounds: rounds},
 	}, nil
 }
 
@@ -93,14 +95,14 @@ type webWire struct {
 
 func (w webWire) config() string { return filepath.Join(w.dir, "nginx.conf") }
 
-// load runs one load of `tare internal http` for 16 connections; closed is wrk.
+// load runs one load of `tare internal http`; closed is wrk.
 func (w webWire) load(ctx context.Context, what string, args ...string) (r webReport, err error) {
 	out, err := w.between(ctx, []session{{
 		port:   httpPort,
 		server: []string{"nginx", "-p", w.dir, "-c", w.config()},
 		client: append([]string{
 			w.tare, "internal", "http", what, "--url", fmt.Sprintf("http://%s:%d/", w.server.Addr.Addr(), httpPort), "--size", strconv.Itoa(webBody),
-			"--connections", "16", "--warmup", fmt.Sprintf("%ds", warm), "--duration", fmt.Sprintf("%ds", measured),
+			"--warmup", fmt.Sprintf("%ds", warm), "--duration", fmt.Sprintf("%ds", measured),
 		}, args...),
 	}})
 	if err != nil {
@@ -124,6 +126,9 @@ type webReport struct {
 	Send     struct {
 		P99 float64 `json:"p99"`
 	} `json:"send_delay_s"`
+	Wake struct {
+		P99 float64 `json:"p99"`
+	} `json:"wake_delay_s"`
 }
 
 func (r webReport) rate() float64    { return r.Requests / r.Window }
