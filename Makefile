@@ -28,7 +28,7 @@ export PATH := /usr/local/lib/tare/go/bin:/usr/local/go/bin:$(PATH)
 # each set, and Kubernetes's libraries alone take minutes.
 export GOFLAGS := $(strip $(shell PATH='$(PATH)' $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all run build test lint unit fuzz race truth economy lab-vm lab lab-down bench kills setup setup-test clean
+.PHONY: all run build test prepare lint unit unit-host unit-rest unit-alone fuzz race truth economy lab-vm lab lab-down bench kills setup setup-test clean
 
 all: build
 
@@ -40,13 +40,22 @@ build: setup-go
 run: setup build
 	bin/tare run $(STUDY) --results $(RESULTS) --wait
 
-test: setup setup-test build lint unit
+test: prepare lint unit
+
+# Downloads and packages are waited for while the processors compile.
+prepare:
+	@$(MAKE) --no-print-directory -j2 setup-test build $(LINT) $(SUM)
 
 lint: $(LINT)
 	$(LINT) run ./...
 
+# What fails in one part does not stop the others. scripts/test.sh says why these parts.
 unit: $(SUM)
-	scripts/test.sh $(SUM)
+	@status=0; $(MAKE) --no-print-directory -k -j2 unit-host unit-rest || status=1; \
+	$(MAKE) --no-print-directory -j1 unit-alone || status=1; exit $$status
+
+unit-host unit-rest unit-alone: | $(SUM)
+	scripts/test.sh $(SUM) $(@:unit-%=%)
 
 # The race detector needs a C compiler, so it is not part of `make test`.
 race: setup-go
@@ -91,10 +100,11 @@ fuzz: setup-go
 setup-go:
 	scripts/setup.sh go
 
-setup:
+setup: | setup-go
 	scripts/setup.sh run
 
-setup-test:
+# Both use apt, which one at a time can.
+setup-test: | setup
 	scripts/setup.sh test
 
 $(LINT): | setup-go

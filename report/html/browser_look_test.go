@@ -12,27 +12,31 @@ import (
 )
 
 // contrasts lists texts whose contrast with the ground behind them is too low
-// (WCAG 2.2, 1.4.3: 4.5 to 1), grounds of heat cells included.
-const contrasts = `(() => {
+// (WCAG 2.2, 1.4.3: 4.5 to 1), grounds of heat cells included. It reads the style of each element once.
+const contrasts = contrastsIn + `(document.body)`
+
+// contrastsIn is a function that looks at the texts in one element.
+const contrastsIn = `((root) => {
 	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return {r: m[0], g: m[1], b: m[2], a: m.length > 3 ? m[3] : 1}; };
 	const over = (f, b) => ({r: f.r * f.a + b.r * (1 - f.a), g: f.g * f.a + b.g * (1 - f.a), b: f.b * f.a + b.b * (1 - f.a), a: 1});
 	const lum = (c) => { const f = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }; return 0.2126 * f(c.r) + 0.7152 * f(c.g) + 0.0722 * f(c.b); };
+	const grounds = new Map([[null, {r: 255, g: 255, b: 255, a: 1}]]);
+	const ground = (e) => {
+		if (!grounds.has(e)) { const c = parse(getComputedStyle(e).backgroundColor); grounds.set(e, c.a === 1 ? c : over(c, ground(e.parentElement))); }
+		return grounds.get(e);
+	};
 	const bad = [];
-	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	const walk = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
 	for (let n = walk.nextNode(); n; n = walk.nextNode()) {
 		const e = n.parentElement;
 		if (!n.textContent.trim() || !e.checkVisibility({opacityProperty: true, visibilityProperty: true}) || e.closest(".hidden, .skip, .chart, .faded, :disabled, script, style")) continue;
-		let ground = {r: 0, g: 0, b: 0, a: 0}, stack = [];
-		for (let p = e; p; p = p.parentElement) { const c = parse(getComputedStyle(p).backgroundColor); stack.push(c); if (c.a === 1) break; }
-		ground = {r: 255, g: 255, b: 255, a: 1};
-		for (const c of stack.reverse()) ground = over(c, ground);
-		const ink = over(parse(getComputedStyle(e).color), ground);
-		const [x, y] = [lum(ink), lum(ground)].sort((p, q) => q - p);
+		const ink = over(parse(getComputedStyle(e).color), ground(e));
+		const [x, y] = [lum(ink), lum(ground(e))].sort((p, q) => q - p);
 		const ratio = (x + 0.05) / (y + 0.05);
 		if (ratio < 4.5) bad.push(ratio.toFixed(2) + " " + e.className + ": " + n.textContent.trim().slice(0, 40));
 	}
 	return [...new Set(bad)];
-})()`
+})`
 
 func TestLightAndDark(t *testing.T) {
 	d := small(t)
@@ -79,13 +83,15 @@ func TestLightAndDark(t *testing.T) {
 
 // cut lists what stands out of the page's width, tables and charts among them.
 const cut = `(() => {
-	const w = document.documentElement.clientWidth, out = [];
+	const w = document.documentElement.clientWidth, out = [], scrolls = new Map([[null, false]]);
+	const inner = (e) => {
+		if (!scrolls.has(e)) scrolls.set(e, ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX) || inner(e.parentElement));
+		return scrolls.get(e);
+	};
 	for (const e of document.querySelectorAll("main *, header *, #bar *")) {
 		if (!e.checkVisibility() || e.closest(".hidden, .skip")) continue;
 		const r = e.getBoundingClientRect();
-		let p = e.parentElement, inner = false;
-		for (; p; p = p.parentElement) if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) inner = true;
-		if (!inner && r.width > 0 && (r.right > w + 1 || r.left < -1)) out.push(e.tagName + "." + e.className + " to " + Math.round(r.right) + " of " + w);
+		if (r.width > 0 && (r.right > w + 1 || r.left < -1) && !inner(e.parentElement)) out.push(e.tagName + "." + e.className + " to " + Math.round(r.right) + " of " + w);
 	}
 	return out;
 })()`

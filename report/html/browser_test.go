@@ -290,7 +290,7 @@ func (b *browser) quiet(allowed ...string) {
 func (b *browser) drawAll() {
 	b.t.Helper()
 	eval[any](b, `(async () => {
-		for (let y = 0; y < document.body.scrollHeight; y += 400) { scrollTo({top: y, behavior: "instant"}); await new Promise((r) => requestAnimationFrame(() => setTimeout(r, 20))); }
+		for (let y = 0; y < document.body.scrollHeight; y += innerHeight * 0.8) { scrollTo({top: y, behavior: "instant"}); await new Promise((r) => requestAnimationFrame(() => setTimeout(r, 20))); }
 		scrollTo({top: 0, behavior: "instant"});
 	})()`) // awaited
 }
