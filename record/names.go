@@ -9,6 +9,11 @@ const (
 	// LabelSandbox is the kind of sandbox that an endpoint is in.
 	LabelSandbox = "sandbox"
 
+	// SystemCPU is a counter of the collector system. With LabelEndpoint it is of that end's machine, which is then not the trial's.
+	// QueuedConnections is a gauge of the collector proc, with LabelEndpoint: connections that a server's program has not accepted yet.
+	SystemCPU         = "system_cpu"
+	QueuedConnections = "queued_connections"
+
 	SystemCalls     = "system_calls"         // counter of the collector calls; labels LabelCall and LabelEnd
 	SystemCallsLost = "system_calls_lost"    // counter of calls without a name; label LabelEnd
 	CPUTime         = "cpu_time"             // counter of the collector proc; labels LabelEnd and LabelRole

@@ -46,9 +46,13 @@ type Traits struct {
 // the sandbox that the role ran in; ROLE.cpus is the list of processors that it was pinned to; ROLE.filled is how
 // many idle pods were on its node, of how many that the node takes.
 const (
-	FactWhere   = ".where"
-	FactCPUs    = ".cpus"
-	FactFilled  = ".filled"
+	FactWhere  = ".where"
+	FactCPUs   = ".cpus"
+	FactFilled = ".filled"
+	// PART.outside names the pods of others that a load passes through, and that are read beside it: controller.outside. After NotRead it
+	// says why none is.
+	FactOutside = ".outside"
+	NotRead     = "not read: "
 	WhereNative = "native"
 )
 

@@ -336,6 +336,7 @@ type LocalScope struct {
 	Alone   []int       `json:"alone,omitempty"`   // processes that belong to it, whose descendants belong to it only if they are in one of Cgroups
 	Roles   ThreadRoles `json:"roles,omitempty"`   // nil: every thread is Workload
 	Network Network     `json:"network,omitzero"`  // its place on the study's bridge
+	Outside bool        `json:"outside,omitempty"` // it is a pod that somebody else has started, and that the load passes through
 	Guest   Guest       `json:"-"`                 // nil unless the sandbox has a kernel of its own whose figures can be read
 }
 

@@ -127,6 +127,7 @@ type probe struct {
 	records    []taskiter.Record
 	changed    bool // processes were added or removed since the iterator got the set
 	renewed    bool // a process has another version
+	queues     []*queues
 	scans      int
 	walks      int // of scans, one or two each
 	crowd      int // threads of the host
@@ -165,6 +166,7 @@ func (p *probe) appendAll(dst []record.Sample) ([]record.Sample, error) {
 			record.Sample{Name: Threads, Labels: s.labels, Unit: record.Count, Kind: record.Gauge, Value: float64(s.live)})
 	}
 	dst = p.appendRemainders(dst)
+	dst = p.appendQueues(dst)
 	if !p.o.NoTids {
 		dst = p.appendThreads(dst)
 	}

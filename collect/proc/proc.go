@@ -123,6 +123,7 @@ func (*Collector) Series() []record.Response {
 		{Name: RunWait, Unit: record.Second, Better: record.Lower, Help: "time runnable but waiting for a processor, summed in the same way"},
 		{Name: Threads, Unit: record.Count, Better: record.Neither, Help: "threads alive of one role and end"},
 		{Name: ThreadCPUTime, Unit: record.Second, Better: record.Lower, Help: "time on a processor of one thread that has used any; the first 64 workload threads and 192 others"},
+		{Name: record.QueuedConnections, Unit: record.Count, Better: record.Lower, Help: "connections that wait at the ports of an end until its program accepts them; of pods that are not the study's"},
 		{Name: ThreadRunWait, Unit: record.Second, Better: record.Lower, Help: "time that thread waited for a processor"},
 		metered.Series(),
 	}
@@ -183,6 +184,7 @@ func (c *Collector) Open(_ context.Context, scopes []sandbox.LocalScope) (collec
 	}
 	p.Reader = metered.New("proc", p.appendAll)
 	p.openCovers(o.Paths)
+	p.openQueues()
 	p.find()
 	if p.tasks != nil {
 		if err := p.scan(); err != nil {

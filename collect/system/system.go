@@ -50,7 +50,7 @@ func (*Collector) About() string {
 
 // Names of the series.
 const (
-	cpuName        = "system_cpu"
+	cpuName        = record.SystemCPU
 	interruptsName = "system_cpu_softirq"
 	switchesName   = "system_context_switches"
 	forksName      = "system_forks"
