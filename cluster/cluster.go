@@ -297,6 +297,13 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 		return nil, &site.UnableError{Err: err}
 	}
+	near, err := s.neighbours(ctx, r, s.Workloads)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, site.ErrInterrupted
+		}
+		return nil, &site.UnableError{Err: err}
+	}
 	for _, n := range bound.notes {
 		s.Say("%s", n)
 	}
@@ -329,7 +336,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		b.UID = string(c.made.uid)
 	}
 	if s.Observe {
-		b.Observers = rand.Text()
+		b.Observers, b.Neighbours = rand.Text(), near
 	}
 	if c.user, err = c.made.create(limited, b); err != nil {
 		return nil, err

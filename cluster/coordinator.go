@@ -43,16 +43,17 @@ type Brief struct {
 	Pods          map[string]int // that each of them takes (allocatable)
 	Simulated     int            // how many pods the cluster's simulated nodes take
 	Tolerations   []corev1.Toleration
-	Images        map[string]Image    // by name
-	Copies        map[string][]string // references of copies of tare's own image, by processor, for cold starts
-	Storage       []pod.StorageClass  // nil: not known
-	Agents        string              // name of the Secret with their identity
-	Observers     string              // the token of the nodes' observers; "": there are none
-	AtOnce        int                 // trials on different nodes; 0: one on each machine
-	AtMost        int                 // of those that a quota of the namespace has room for; 0: all
-	Skips         []record.Skip       // cells whose pods a quota refuses
-	Alone         []string            // keys of strata whose trials take no turns, for lack of room on a node
-	QPS           float32             // the most requests per second to the API server; 0: the default
+	Images        map[string]Image      // by name
+	Copies        map[string][]string   // references of copies of tare's own image, by processor, for cold starts
+	Storage       []pod.StorageClass    // nil: not known
+	Agents        string                // name of the Secret with their identity
+	Observers     string                // the token of the nodes' observers; "": there are none
+	AtOnce        int                   // trials on different nodes; 0: one on each machine
+	AtMost        int                   // of those that a quota of the namespace has room for; 0: all
+	Skips         []record.Skip         // cells whose pods a quota refuses
+	Alone         []string              // keys of strata whose trials take no turns, for lack of room on a node
+	Neighbours    map[string]Neighbours // pods of others that loads pass through, by workload.Outside.Key; nil: there are no observers
+	QPS           float32               // the most requests per second to the API server; 0: the default
 }
 
 // Coordinator makes a study's trials, in a pod of the cluster.
@@ -122,8 +123,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	s.hub.Tree = kubevirt.Tree
 	if b.Observers != "" {
 		s.nodes = observer.Nodes{}
-		for _, n := range b.Nodes {
-			s.nodes[n.Name] = s.hub.Await(observer.Name(n.Name), b.Observers, observer.Waiting)
+		for _, node := range b.observed() {
+			s.nodes[node] = s.hub.Await(observer.Name(node), b.Observers, observer.Waiting)
 		}
 	}
 	go func() {
@@ -310,7 +311,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	}
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
 	cold := s.copies(st)
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated, s.nodes != nil}
+	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated, s.nodes != nil, s.brief.Neighbours}
 	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Alone: s.brief.Alone, Trying: r.Trying,
 	}}

@@ -217,8 +217,8 @@ func (d *deployment) observe(ctx context.Context, b Brief, coordinator string, i
 	if err := d.createAll(ctx, d.observers(b, coordinator, id.Files())...); err != nil {
 		return err
 	}
-	for i, n := range b.Nodes {
-		if _, err := d.ready(ctx, ns, observerPod(d.id, i), "the observer on node "+n.Name); err != nil {
+	for i, node := range b.observed() {
+		if _, err := d.ready(ctx, ns, observerPod(d.id, i), "the observer on node "+node); err != nil {
 			return err
 		}
 	}
@@ -237,8 +237,8 @@ func (d *deployment) observers(b Brief, coordinator string, agent map[string][]b
 		objects = append(objects, &corev1.Secret{ObjectMeta: in(agentSecret(d.id)), Data: agent})
 	}
 	s := pod.Study{Image: b.Image, Secret: agentSecret(d.id), Coordinator: net.JoinHostPort(coordinator, fmt.Sprint(port))}
-	for i, n := range b.Nodes {
-		objects = append(objects, pod.Observer(in(observerPod(d.id, i)), n.Name, s, b.Observers))
+	for i, node := range b.observed() {
+		objects = append(objects, pod.Observer(in(observerPod(d.id, i)), node, s, b.Observers))
 	}
 	return objects
 }

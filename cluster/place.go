@@ -33,6 +33,8 @@ type place struct {
 	// simulated is how many pods the cluster's simulated nodes take; it is negative if unknown.
 	simulated int
 	observed  bool // each node has an observer
+	// neighbours are pods of others that loads pass through, by workload.Outside.Key.
+	neighbours map[string]Neighbours
 }
 
 // names are those of the nodes, by trial.Maker.

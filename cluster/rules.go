@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"tare/ordered"
 	"tare/workload/objects/loadfile"
 )
 
@@ -86,6 +87,13 @@ func UserRules(t Tier) []Rule {
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
 		optional(whole(rule("find the storage classes", "storage.k8s.io", []string{"storageclasses"}, "list"))),
 	}
+	var groups ordered.Groups[string, string]
+	for _, k := range routeKinds() {
+		groups.Add(k.group, k.resource)
+	}
+	for group, resources := range groups.All() {
+		out = append(out, optional(whole(rule("read the routes of an ingress controller, for a load with objects: cluster:NAMESPACE", group, resources, "list"))))
+	}
 	if t.VMs {
 		out = append(out, optional(whole(rule("find KubeVirt's version, and whether it emulates machines", "kubevirt.io", []string{"kubevirts"}, "list"))))
 	}
@@ -93,7 +101,9 @@ func UserRules(t Tier) []Rule {
 		privileged := whole(rule("start the observers, which see their node's processes (hostPID) and control groups (hostPath); the namespace's Pod Security label must allow this",
 			"security.openshift.io", []string{"securitycontextconstraints"}, "use"))
 		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
-		out = append(out, privileged)
+		out = append(out, privileged,
+			optional(whole(rule("find the pods of an ingress controller, and of the servers behind it, to observe them", "discovery.k8s.io", []string{"endpointslices"}, "list"))),
+			optional(whole(rule("the same, by the controller's address", "", []string{"services"}, "list"))))
 	}
 	if t.Objects && t.Own {
 		out = append(out, whole(rule("give the load on objects or claims its rights, which Kubernetes deletes with the study's namespace", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))

@@ -63,6 +63,12 @@ type Setter interface {
 	Set(levels map[string]string) (map[string]string, error)
 }
 
+// Outsider is a Place that finds what a role's requests pass through outside of the study (workload.Role.Outside).
+type Outsider interface {
+	// Outside returns a scope for each pod, with its node, and names the pods. The error says why they cannot be read.
+	Outside(context.Context, workload.Outside) (scopes []sandbox.LocalScope, names string, err error)
+}
+
 // Describer is a Place that knows what it stores data on.
 type Describer interface {
 	// Storage describes a volume down to the hardware, in one line; "" if nothing is known.

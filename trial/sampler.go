@@ -54,6 +54,7 @@ func (t *trial) openSampler(ctx context.Context) {
 			scopes = append(scopes, sc)
 		}
 	}
+	scopes = append(scopes, t.outside(ctx)...)
 	slices.SortStableFunc(scopes, func(a, b sandbox.LocalScope) int { // collectors take the first one's node for the trial's
 		return cmp.Compare(away(a.Node, t.node), away(b.Node, t.node))
 	})
@@ -81,6 +82,36 @@ func (t *trial) openSampler(ctx context.Context) {
 	t.sampler = s
 	s.read(everything)
 	go s.loop(t.maker.Study.Collect.Interval)
+}
+
+// outside are the scopes of what the roles' requests pass through. A fact of the trial says what is read, or why nothing is.
+func (t *trial) outside(ctx context.Context) (out []sandbox.LocalScope) {
+	n := map[string]int{}
+	for _, ep := range t.endpoints {
+		for _, o := range ep.role.Outside {
+			fact := o.Name + record.FactOutside
+			place, is := t.maker.Place.(Outsider)
+			if !is {
+				t.rec.Facts[fact] = record.NotRead + "run the study on the cluster, with --on k8s and --observe"
+				continue
+			}
+			scopes, names, err := place.Outside(ctx, o)
+			if err != nil {
+				t.rec.Facts[fact] = record.NotRead + err.Error()
+				continue
+			}
+			for _, s := range scopes {
+				n[o.Name]++
+				s.Endpoint = record.CopyName(o.Name, n[o.Name])
+				out = append(out, s)
+			}
+			if had := t.rec.Facts[fact]; had != "" {
+				names = had + ", " + names
+			}
+			t.rec.Facts[fact] = names
+		}
+	}
+	return out
 }
 
 // away is 0 on the trial's own node, and 1 on another.

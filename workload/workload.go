@@ -9,6 +9,7 @@
 package workload
 
 import (
+	"encoding/json"
 	"io"
 	"time"
 
@@ -168,6 +169,26 @@ type Role struct {
 	API bool
 	// Simulated is how many pods the program creates on the cluster's simulated nodes. The nodes must have room for them.
 	Simulated int
+	// Outside are pods of a cluster that the role's requests pass through and that are not the study's. Their figures are read beside
+	// the role's, where somebody can.
+	Outside []Outside
+}
+
+// Outside is a part of what a load uses: pods that somebody else has started. They are found by the first of the other fields that is
+// set.
+type Outside struct {
+	Name      string   // of the part, the label record.LabelEndpoint of its figures: controller, backend
+	Given     bool     // the study names the pods, so a cluster without them is an error
+	Namespace string   // of the pods with
+	Labels    string   // these labels, in kubectl's words for -l
+	Services  []string // whose pods they are, as NAMESPACE/NAME
+	Address   string   // of the Service whose pods they are, in any namespace
+}
+
+// Key is one word for it.
+func (o Outside) Key() string {
+	b, _ := json.Marshal(o) // it has strings alone
+	return string(b)
 }
 
 // Launches is how many sandboxes the mode Launch makes: Count whole, and Count in phases.

@@ -8,6 +8,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -126,7 +128,7 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+		authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
 		kubevirtv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
@@ -212,6 +214,41 @@ func (c *Client) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) 
 	group, name := c.of(&out)
 	err := group.Get().Resource(name).VersionedParams(&metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}, c.params).Do(ctx).Into(&out)
 	return out.Items, err
+}
+
+// page is how many objects of ListRaw come at once.
+const page = 500
+
+// ListRaw reads the objects of a resource that this package has no type for, as JSON, in a namespace or, with "", in the whole cluster.
+// It reads at most `most` of them.
+func (c *Client) ListRaw(ctx context.Context, of schema.GroupVersionResource, namespace, labels string, most int) (out []map[string]any, err error) {
+	o := metav1.ListOptions{LabelSelector: labels, Limit: page}
+	for {
+		path := []string{"/apis", of.Group, of.Version}
+		if namespace != "" {
+			path = append(path, "namespaces", namespace)
+		}
+		text, err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath(append(path, of.Resource)...).SpecificallyVersionedParams(&o, c.params, corev1.SchemeGroupVersion).
+			SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+		if err != nil {
+			return nil, err
+		}
+		var list struct {
+			Kind, APIVersion string
+			Metadata         metav1.ListMeta
+			Items            []map[string]any
+		}
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, fmt.Errorf("the list of %s is not JSON: %w", of.Resource, err)
+		}
+		for _, item := range list.Items { // the items of a built-in kind do not say what they are
+			item["apiVersion"], item["kind"] = list.APIVersion, strings.TrimSuffix(list.Kind, "List")
+		}
+		out = append(out, list.Items...)
+		if o.Continue = list.Metadata.Continue; o.Continue == "" || len(out) >= most {
+			return out, nil
+		}
+	}
 }
 
 // Delete removes the object with obj's name, after grace. It returns no error if the object is already gone.

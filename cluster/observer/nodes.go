@@ -89,7 +89,8 @@ type collector struct {
 func (*collector) Check() error { return nil }
 
 // Open implements collect.Collector. It opens the collector on each node that the scopes name. The node of the first scope is
-// the trial's. From the other nodes, only the figures of their sandboxes count.
+// the trial's. From the other nodes, only the figures of their sandboxes count, and the processor time of nodes that pods of others
+// run on: it gets the label of each such pod.
 func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (collect.Probe, error) {
 	var order []string
 	on := map[string][]sandbox.LocalScope{}
@@ -107,14 +108,23 @@ func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (coll
 			return nil, errors.Join(err, all.Close())
 		}
 		all.on = append(all.on, p.(collect.Stamped)) // as package remote says
+		var of []string
+		for _, s := range on[node] {
+			if s.Outside {
+				of = append(of, s.Endpoint)
+			}
+		}
+		all.outside = append(all.outside, of)
 	}
 	return &all, nil
 }
 
 // probes are those of one collector on the nodes of a trial.
 type probes struct {
-	on    []collect.Stamped
-	times []time.Time
+	on      []collect.Stamped
+	outside [][]string // beside on: ends that are others' pods
+	times   []time.Time
+	kept    []record.Sample
 }
 
 var (
@@ -130,11 +140,19 @@ func (p *probes) Read(dst []record.Sample) (_ []record.Sample, err error) {
 		if dst, err = one.Read(dst); err != nil {
 			return dst, err
 		}
-		samples, times := dst[from:], one.Times()
+		p.kept = append(p.kept[:0], dst[from:]...)
+		times := one.Times()
 		dst = dst[:from]
-		for j := range samples {
-			if i == 0 || samples[j].Labels.Get(record.LabelEndpoint) != "" {
-				dst, p.times = append(dst, samples[j]), append(p.times, times[j])
+		for j, x := range p.kept {
+			switch {
+			case i == 0 || x.Labels.Get(record.LabelEndpoint) != "":
+				dst, p.times = append(dst, x), append(p.times, times[j])
+			case x.Name == record.SystemCPU:
+				of := x.Labels
+				for _, end := range p.outside[i] {
+					x.Labels = of.With(record.LabelEndpoint, end)
+					dst, p.times = append(dst, x), append(p.times, times[j])
+				}
 			}
 		}
 	}

@@ -28,7 +28,8 @@ func (n node) Times() (out []time.Time) {
 	return out
 }
 
-// TestTwoNodes: the trial's node tells of itself and of its pod, the other one of its pod alone; each sample keeps its time.
+// TestTwoNodes: the trial's node tells of itself and of its pod, the other one of its pod alone, and of its processors if pods of others run
+// there; each sample keeps its time.
 func TestTwoNodes(t *testing.T) {
 	sample := func(name, end string) record.Sample {
 		s := record.Sample{Name: name}
@@ -40,16 +41,16 @@ func TestTwoNodes(t *testing.T) {
 	first, second := time.Unix(1, 0), time.Unix(2, 0)
 	p := &probes{on: []collect.Stamped{
 		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "server")}, at: first},
-		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "client")}, at: second},
-	}}
+		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "client"), sample(record.SystemCPU, "")}, at: second},
+	}, outside: [][]string{nil, {"controller", "backend"}}}
 	got, err := p.Read([]record.Sample{sample("before", "")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]record.Sample{sample("before", ""), sample("host_cpu", ""), sample("cpu", "server"), sample("cpu", "client")}, got); d != "" {
+	if d := cmp.Diff([]record.Sample{sample("before", ""), sample("host_cpu", ""), sample("cpu", "server"), sample("cpu", "client"), sample(record.SystemCPU, "controller"), sample(record.SystemCPU, "backend")}, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff([]time.Time{first, first, second}, p.Times()); d != "" {
+	if d := cmp.Diff([]time.Time{first, first, second, second, second}, p.Times()); d != "" {
 		t.Errorf("times: -want +got\n%s", d)
 	}
 }

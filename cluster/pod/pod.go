@@ -458,6 +458,11 @@ func (k *RuntimeClass) roles() sandbox.ThreadRoles {
 	}, oci.ThreadRoles("runsc")...)
 }
 
+// OthersRoles are those of the threads in the control groups of a pod that a study did not start.
+func OthersRoles() sandbox.ThreadRoles {
+	return append(sandbox.ThreadRoles{{Role: record.RoleShim, Program: "pause"}}, oci.ThreadRoles("runsc")...)
+}
+
 // grace is how long the agent has to end with its commands. stopWithin bounds Stop.
 const (
 	grace      = time.Second

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/catalogue"
+	"tare/cluster"
 	"tare/cluster/kubevirt"
 	"tare/cluster/pod"
 	"tare/collect"
@@ -129,7 +130,17 @@ func readStudyOf(offers func() (study.Catalogue, error), file string, sets []str
 	if err := refuseImported(src, file); err != nil {
 		return nil, cat, err
 	}
-	cat.ReadFile = func(path string) ([]byte, error) { return readBeside(file, path) }
+	routes := cat.ReadFile // of a cluster
+	cat.ReadFile = func(path string) ([]byte, error) {
+		switch from, is := strings.CutPrefix(path, cluster.RoutesOf); {
+		case !is:
+			return readBeside(file, path)
+		case routes == nil:
+			return nil, fmt.Errorf("%s: only a run with --on k8s reads the routes of a cluster; add --on k8s, or write the path of a file", path)
+		default:
+			return routes(from)
+		}
+	}
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err
 }

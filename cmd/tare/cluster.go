@@ -168,7 +168,11 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error
 	if err := s.Discover(ctx); err != nil {
 		return nil, err
 	}
-	a.offers = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }
+	a.offers = func() (study.Catalogue, error) {
+		cat := offeredIn(s.Kinds())
+		cat.ReadFile = func(from string) ([]byte, error) { return s.Routes(ctx, from) }
+		return cat, nil
+	}
 	return s, nil
 }
 

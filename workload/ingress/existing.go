@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/workload"
 	httpload "tare/workload/http"
@@ -16,7 +17,9 @@ import (
 )
 
 // The parameters that only an existing controller has, and those that only the study's own HAProxy has.
-func onlyExisting() []string { return []string{"address", "http-port", "https-port", "url-path"} }
+func onlyExisting() []string {
+	return []string{"address", "http-port", "https-port", "url-path", "controller"}
+}
 
 func onlyOwn() []string {
 	return []string{"termination", "routes", "proxy-threads", "processes", "pin", "maxconn", "workers", "size"}
@@ -68,7 +71,46 @@ func existing(v param.Values) (workload.Role, error) {
 	if l.Kind == httpload.Wrk {
 		processes = httpload.Processes(l.Each)
 	}
-	return generator(l), checkLoad(v, l.TLS != nil, processes)
+	r := generator(l)
+	r.Outside = outside(v, list, all, l.At)
+	return r, checkLoad(v, l.TLS != nil, processes)
+}
+
+// Parts of what an existing controller's load uses.
+const (
+	controller = "controller"
+	servers    = "backend"
+)
+
+// maxServers is from how many Services on some of the servers stand for all.
+const maxServers = 50
+
+// outside are the controller's pods, and those of the servers behind it. The study names the controller's, or the objects do: by its
+// Service, its Gateways or its router. Otherwise the Service with the address has them.
+func outside(v param.Values, list *routes.List, all []routes.Target, address string) []workload.Outside {
+	var out []workload.Outside
+	switch namespace, labels, _ := strings.Cut(v.Str("controller"), "/"); {
+	case namespace != "":
+		out = append(out, workload.Outside{Name: controller, Given: true, Namespace: namespace, Labels: labels})
+	case list.Service != "":
+		out = append(out, workload.Outside{Name: controller, Services: []string{list.Service}})
+	case len(list.Pods) > 0:
+		for _, p := range list.Pods {
+			out = append(out, workload.Outside{Name: controller, Namespace: p.Namespace, Labels: p.Labels})
+		}
+	default:
+		out = append(out, workload.Outside{Name: controller, Address: address})
+	}
+	var behind []string
+	for i := range all {
+		if behind = ordered.Add(behind, all[i].Services...); len(behind) >= maxServers {
+			break
+		}
+	}
+	if len(behind) > 0 {
+		out = append(out, workload.Outside{Name: servers, Services: behind})
+	}
+	return out
 }
 
 func hasTLS(t routes.Target) bool { return t.TLS != routes.Plain }
@@ -116,6 +158,16 @@ var nameRE = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?$
 func validAddress(text string) error {
 	if _, err := netip.ParseAddr(text); err != nil && !nameRE.MatchString(text) {
 		return fmt.Errorf("%q is neither an IP address nor a name; write one such as 10.0.0.1, without a port", text)
+	}
+	return nil
+}
+
+// podsRE is NAMESPACE/LABELS, with labels as kubectl's -l takes them.
+var podsRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[A-Za-z0-9!][-A-Za-z0-9._/=!, ()]{0,500}$`)
+
+func validPods(text string) error {
+	if !podsRE.MatchString(text) {
+		return fmt.Errorf("%q does not name pods; write NAMESPACE/LABELS, such as ingress/app=haproxy, with the labels that `kubectl get pods --show-labels` prints", text)
 	}
 	return nil
 }

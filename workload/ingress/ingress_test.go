@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"tare/param"
+	"tare/workload"
 	"tare/workload/inside"
 	"tare/workload/workloadtest"
 )
@@ -44,6 +46,7 @@ func cases() []workloadtest.Case {
 		refused("no such object", param.Values{"objects": routed, "address": "10.0.0.1", "targets": "^x/"}),
 		refused("connections that processes of wrk cannot share", param.Values{"objects": routed, "address": "10.0.0.1", "connections": "9"}),
 		refused("an address without objects", param.Values{"address": "10.0.0.1"}),
+		refused("a controller without objects", param.Values{"controller": "ingress/app=haproxy"}),
 		refused("not a processor", param.Values{"pin": "0,2"}),
 	}
 }
@@ -127,6 +130,36 @@ func TestConfigurations(t *testing.T) {
 	conf, _ := newBetween("/d", edge, "h", 2)
 	if got := string(conf.routesMap()); got != "r0.tare.test b0\nr1.tare.test b1\n" {
 		t.Errorf("the map is %q", got)
+	}
+}
+
+// TestOutside: the pods that a load on an existing controller passes through, by what names the controller's.
+func TestOutside(t *testing.T) {
+	const behind = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop, namespace: web}\nspec: {rules: [{host: a.example.com, http: {paths: [{path: /, backend: {service: {name: cart}}}]}}]}\n"
+	const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: haproxy, namespace: infra}\nspec: {clusterIP: 10.96.0.9, ports: [{port: 80}]}\n"
+	const gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: infra}\nspec: {}\n"
+	servers := workload.Outside{Name: servers, Services: []string{"web/cart"}}
+	for name, c := range map[string]struct {
+		v    param.Values
+		want workload.Outside
+	}{
+		"the study": {param.Values{"objects": behind + service, "controller": "infra/app=haproxy,tier=web"}, workload.Outside{Name: controller, Given: true, Namespace: "infra", Labels: "app=haproxy,tier=web"}},
+		"a Service": {param.Values{"objects": behind + service}, workload.Outside{Name: controller, Services: []string{"infra/haproxy"}}},
+		"a Gateway": {param.Values{"objects": behind + gateway, "address": "10.0.0.1"}, workload.Outside{Name: controller, Namespace: "infra", Labels: "gateway.networking.k8s.io/gateway-name=gw"}},
+		"nothing":   {param.Values{"objects": behind, "address": "10.0.0.1"}, workload.Outside{Name: controller, Address: "10.0.0.1"}},
+	} {
+		roles, err := New().Roles(workloadtest.Fill(t, New(), c.v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(roles[0].Outside), fmt.Sprint([]workload.Outside{c.want, servers}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for _, text := range []string{"app=haproxy", "/app=haproxy", "infra/", "In_fra/a=b"} {
+		if validPods(text) == nil {
+			t.Errorf("%q was taken", text)
+		}
 	}
 }
 

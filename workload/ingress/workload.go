@@ -80,6 +80,7 @@ func (ingress) Params() []param.Param {
 		{Name: "size", Type: param.Size, Default: "128", Min: 1, Max: maxFile, Help: "of the file that nginx serves"},
 		{Name: routes.Param, Type: param.File, Help: "Ingress, HTTPRoute, TLSRoute and Route objects of a cluster, whose controller is loaded in the place of HAProxy and nginx"},
 		{Name: "address", Type: param.String, Valid: validAddress, Help: "with objects: the controller's address or name; without it, that of the Service in the file"},
+		{Name: "controller", Type: param.String, Valid: validPods, Help: "with objects: the controller's pods, as NAMESPACE/LABELS, whose processors --observe reads; without it, those that the objects or the address lead to"},
 		{Name: "http-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for HTTP; 0: that of the Service in the file, or 80"},
 		{Name: "https-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for TLS; 0: that of the Service in the file, or 443"},
 		{Name: "url-path", Type: param.String, Valid: validSuffix, Help: "with objects: what requests add to the path of each route, such as /file.txt"},

@@ -10,12 +10,15 @@ package routes
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"tare/internal/yamlcheck"
+	"tare/ordered"
 	"tare/param"
 )
 
@@ -45,6 +48,8 @@ type Target struct {
 	Host string // for the header Host and, with TLS, for SNI
 	Path string
 	TLS  string
+	// Services are those that the controller sends the request to, as NAMESPACE/NAME.
+	Services []string
 }
 
 // URL is what a client asks for.
@@ -61,8 +66,13 @@ type List struct {
 	Address string   // of the Service in the file; "" if there is none
 	HTTP    int      // ports of that Service; 0: it has none
 	HTTPS   int
+	Service string            // NAMESPACE/NAME of that Service
+	Pods    []Pods            // of controllers that the objects name: those of Gateways and of OpenShift's routers
 	Notes   []param.FileError // objects and rules that give no target, and why
 }
+
+// Pods are the pods of a namespace with these labels, in kubectl's words for -l.
+type Pods struct{ Namespace, Labels string }
 
 // Select returns the targets whose object (NAMESPACE/NAME) or host the expression matches.
 func (l *List) Select(expr *regexp.Regexp) []Target {
@@ -167,6 +177,8 @@ func (p *parser) context(o *yaml.Node) {
 		for _, l := range elements(get(o, "spec", "listeners")) {
 			p.listeners[name] = append(p.listeners[name], listener{word(l, "name"), word(l, "hostname"), word(l, "protocol"), word(l, "tls", "mode")})
 		}
+		// Controllers that start a proxy for each Gateway label its pods so (https://gateway-api.sigs.k8s.io/geps/gep-1762).
+		p.pods(Pods{space(o), "gateway.networking.k8s.io/gateway-name=" + word(o, "metadata", "name")})
 	case "BackendTLSPolicy":
 		for _, t := range elements(get(o, "spec", "targetRefs")) {
 			p.backendTLS[space(o)+"/"+word(t, "name")] = true
@@ -175,6 +187,8 @@ func (p *parser) context(o *yaml.Node) {
 		p.service(o)
 	}
 }
+
+func (p *parser) pods(of Pods) { p.list.Pods = ordered.Add(p.list.Pods, of) }
 
 // service takes the controller's address and ports.
 func (p *parser) service(o *yaml.Node) {
@@ -187,7 +201,7 @@ func (p *parser) service(o *yaml.Node) {
 		p.fail(o, "give the controller's address as address", "Service %s has no clusterIP", nameOf(o))
 		return
 	}
-	p.list.Address = at
+	p.list.Address, p.list.Service = at, nameOf(o)
 	for _, port := range elements(get(o, "spec", "ports")) {
 		var n int
 		if v := get(port, "port"); v == nil || v.Decode(&n) != nil || n < 1 || n > 65535 {
@@ -241,7 +255,7 @@ var hostRE = regexp.MustCompile(`^(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a
 var pathRE = regexp.MustCompile(`^/[A-Za-z0-9._~!$&()*+=:@/%-]*$`)
 
 // target adds a target, if its host and its path can be requested.
-func (p *parser) target(at, o *yaml.Node, host, path, tls string) {
+func (p *parser) target(at, o *yaml.Node, host, path, tls string, services ...string) {
 	what := word(o, "kind") + " " + nameOf(o)
 	if path == "" {
 		path = "/"
@@ -262,7 +276,7 @@ func (p *parser) target(at, o *yaml.Node, host, path, tls string) {
 	if rest, wild := strings.CutPrefix(host, "*."); wild {
 		host = "tare." + rest
 	}
-	t := Target{word(o, "kind"), nameOf(o), host, path, tls}
+	t := Target{word(o, "kind"), nameOf(o), host, path, tls, services}
 	if p.seen[t.URL()] {
 		return // the controller serves one of them
 	}
@@ -287,6 +301,11 @@ func again() map[string]string {
 		"nginx.ingress.kubernetes.io/backend-protocol": "https", "haproxy-ingress.github.io/backend-protocol": "h1-ssl", "haproxy.org/server-ssl": "true",
 		"haproxy-ingress.github.io/secure-backends": "true", "ingress.kubernetes.io/secure-backends": "true", "route.openshift.io/termination": "reencrypt",
 	}
+}
+
+// Annotations are the names of those that Parse reads.
+func Annotations() []string {
+	return append(slices.Sorted(maps.Keys(passes())), slices.Sorted(maps.Keys(again()))...)
 }
 
 func annotated(o *yaml.Node, with map[string]string) bool {
@@ -328,7 +347,7 @@ func (p *parser) ingress(o *yaml.Node) {
 			p.skip(r, "give it http.paths", "Ingress %s has a rule without paths", nameOf(o))
 		}
 		for _, path := range paths {
-			p.target(path, o, host, word(path, "path"), tls)
+			p.target(path, o, host, word(path, "path"), tls, behind(o, get(path, "backend", "service"))...)
 		}
 	}
 }
@@ -342,7 +361,13 @@ func (p *parser) route(o *yaml.Node) {
 		p.skip(o, "write edge, passthrough or reencrypt", "Route %s: the termination %.40q is not known", nameOf(o), tls)
 		return
 	}
-	p.target(o, o, word(o, "spec", "host"), word(o, "spec", "path"), tls)
+	for _, by := range elements(get(o, "status", "ingress")) {
+		// The pods of OpenShift's ingress operator.
+		if router := word(by, "routerName"); router != "" {
+			p.pods(Pods{"openshift-ingress", "ingresscontroller.operator.openshift.io/deployment-ingresscontroller=" + router})
+		}
+	}
+	p.target(o, o, word(o, "spec", "host"), word(o, "spec", "path"), tls, behind(o, append(elements(get(o, "spec", "alternateBackends")), get(o, "spec", "to"))...)...)
 }
 
 // parents returns the listeners that a route belongs to. It returns none if the file does not have the Gateway.
@@ -412,8 +437,9 @@ func (p *parser) httpRule(o, r *yaml.Node, host, tls string) {
 		}
 	}
 	matches := elements(get(r, "matches"))
+	services := behind(o, elements(get(r, "backendRefs"))...)
 	if len(matches) == 0 {
-		p.target(r, o, host, "/", tls)
+		p.target(r, o, host, "/", tls, services...)
 	}
 	for _, m := range matches {
 		kind := word(m, "path", "type")
@@ -425,7 +451,7 @@ func (p *parser) httpRule(o, r *yaml.Node, host, tls string) {
 		case kind != "" && kind != "PathPrefix" && kind != "Exact":
 			p.skip(m, "write PathPrefix or Exact", "HTTPRoute %s has a path of the type %.40q, from which tare cannot make a path", nameOf(o), kind)
 		default:
-			p.target(m, o, host, word(m, "path", "value"), tls)
+			p.target(m, o, host, word(m, "path", "value"), tls, services...)
 		}
 	}
 }
@@ -442,8 +468,27 @@ func (p *parser) tlsRoute(o *yaml.Node) {
 				tls = Edge
 			}
 		}
-		p.target(h, o, h.Value, "/", tls)
+		var services []string
+		for _, r := range elements(get(o, "spec", "rules")) {
+			services = append(services, behind(o, elements(get(r, "backendRefs"))...)...)
+		}
+		p.target(h, o, h.Value, "/", tls, services...)
 	}
+}
+
+// behind returns the Services that an object's references name. References to other kinds are left out.
+func behind(o *yaml.Node, refs ...*yaml.Node) []string {
+	var out []string
+	for _, r := range refs {
+		name, in := word(r, "name"), word(r, "namespace")
+		if in == "" {
+			in = space(o)
+		}
+		if kind := word(r, "kind"); name != "" && (kind == "" || kind == "Service") {
+			out = ordered.Add(out, in+"/"+name)
+		}
+	}
+	return out
 }
 
 // get returns the value at a path of keys, and nil if there is none.

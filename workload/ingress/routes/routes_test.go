@@ -180,3 +180,50 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestBehind: the Services behind a route, and the pods of a controller that the objects name.
+func TestBehind(t *testing.T) {
+	list, err := Parse(`apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: web}
+spec: {rules: [{host: a.example.com, http: {paths: [{path: /, backend: {service: {name: cart}}}]}}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: infra}
+spec: {}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: api, namespace: web}
+spec:
+  hostnames: [b.example.com]
+  rules: [{backendRefs: [{name: one}, {name: two, namespace: other}, {name: file, kind: Storage}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TLSRoute
+metadata: {name: tls, namespace: web}
+spec: {hostnames: [c.example.com], rules: [{backendRefs: [{name: three}]}]}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: r, namespace: apps}
+spec: {host: d.example.com, to: {kind: Service, name: four}, alternateBackends: [{kind: Service, name: five}]}
+status: {ingress: [{routerName: default}, {routerName: default}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, target := range list.Targets {
+		got = append(got, target.Host+": "+strings.Join(target.Services, " "))
+	}
+	const want = "a.example.com: web/cart, b.example.com: web/one other/two, c.example.com: web/three, d.example.com: apps/five apps/four"
+	if all := strings.Join(got, ", "); all != want {
+		t.Errorf("%s, want %s", all, want)
+	}
+	const pods = "[{infra gateway.networking.k8s.io/gateway-name=gw} {openshift-ingress ingresscontroller.operator.openshift.io/deployment-ingresscontroller=default}]"
+	if all := fmt.Sprint(list.Pods); all != pods {
+		t.Errorf("%s, want %s", all, pods)
+	}
+}
