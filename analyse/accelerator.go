@@ -30,7 +30,7 @@ const AcceleratorFact = "." + record.FactAccelerator
 // loads trials for an analysis alone may leave the others out.
 func FactNames() []string {
 	out := append(record.TraitFacts(), record.FactWhere, AcceleratorFact, toolFact)
-	out = append(out, "."+record.FactProgram)
+	out = append(out, "."+record.FactProgram, record.FactOutside)
 	for _, x := range terms() {
 		out = append(out, "."+x.fact)
 	}

@@ -2,12 +2,15 @@ package analyse
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"tare/analyse/cause"
 	"tare/analyse/cpucost"
 	"tare/analyse/stat"
 	"tare/analyse/structural"
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 	"tare/study"
@@ -63,6 +66,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		if len(x.Endpoints) == 0 {
 			x.Endpoints = a.isolated(s)
 		}
+		x.Tiers = a.tiers(s)
 		x.Responses = a.rates(w, s)
 		for j, c := range s.Cells {
 			own := a.study.WorkloadIn(i, c)
@@ -87,6 +91,32 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 		strata = append(strata, x)
 	}
 	return cause.Build(a.rule.Level(), a.causeReader, strata)
+}
+
+// tiers are what the load of a stratum passes through, as the facts of its trials name it; nil if there is nothing.
+func (a *analysis) tiers(s *study.Stratum) *cause.Tiers {
+	out, some := &cause.Tiers{}, false
+	for _, c := range s.Cells {
+		for _, t := range a.counting[c.Key()] {
+			for _, fact := range slices.Sorted(maps.Keys(t.Facts)) {
+				part, is := strings.CutSuffix(fact, record.FactOutside)
+				if !is {
+					continue
+				}
+				some = true
+				if why, not := strings.CutPrefix(t.Facts[fact], record.NotRead); !not {
+					out.Read = ordered.Add(out.Read, a.causeReader.Ends(t.Identity(), part)...)
+				} else if part == "controller" {
+					out.Missing = why
+				}
+			}
+		}
+	}
+	if !some {
+		return nil
+	}
+	slices.Sort(out.Read)
+	return out
 }
 
 // load is the number of operations that a workload has under way, as its parameters

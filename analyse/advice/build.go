@@ -126,7 +126,7 @@ func (b *builder) wanted(c record.Cell) bool { return b.in.Only == nil || b.in.O
 // concerns reports whether a finding is one to advise on: of a cost, or of what a cell
 // without a baseline is bounded by.
 func concerns(f *cause.Finding) bool {
-	if f.Baseline {
+	if f.Baseline || f.Through { // what it names is not the study's to set
 		return false
 	}
 	return f.Costs || f.Ratio == nil && f.Cause != cause.None && f.Cause != cause.Unknown && f.Cause != cause.Untold

@@ -16,6 +16,7 @@ type Stratum struct {
 	Responses []record.Response // that its trials may have
 	Past      bool              // another tool measured it: nothing can be read again
 	Cluster   bool              // it was measured in pods
+	Tiers     *Tiers            // what its load passes through; nil: nothing outside of the study
 	Cells     []Cell
 }
 
@@ -242,6 +243,9 @@ func (r *Reader) sheet(t *record.Trial, endpoint string, endpoints []string) (sh
 // find decides one cell.
 func (b *builder) find(i, j int, fam []family) Finding {
 	s := &b.strata[i]
+	if s.Tiers != nil {
+		return b.throughTiers(i, j)
+	}
 	out := s.Cells[j].Finding
 	out.Workload, out.Stratum, out.Shared, out.Response = s.Workload, s.Stratum, s.Shared, s.Response
 	cr := &b.read[i][j]

@@ -19,6 +19,8 @@ type Name string
 
 // Causes. Those that a model can plant are spelled as in package model.
 const (
+	Connections  Name = "connections"  // a server takes no more connections: they wait at its port
+	Behind       Name = "behind"       // servers behind what the load goes to, or the network: time in which nothing that was read is busy
 	None         Name = "none"         // nothing of the sandbox or its host bounds the cell: the load itself does
 	Quota        Name = "quota"        // the cgroup's CPU quota
 	Helper       Name = "helper"       // one thread beside the guest is full: vhost, I/O thread, VMM's main loop, sentry, virtiofsd
@@ -45,7 +47,7 @@ const (
 
 // Names lists all of them, in the order in which they are shown.
 func Names() []Name {
-	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, IOLimit, Device, Depth, Fsync, PageCache, Gofer, Path, Saturation, Imbalance, Interception, None, Other, Untold, Unknown}
+	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, IOLimit, Device, Depth, Fsync, PageCache, Gofer, Path, Saturation, Imbalance, Interception, Connections, Behind, None, Other, Untold, Unknown}
 }
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.
@@ -60,7 +62,8 @@ type Finding struct {
 
 	Endpoint   string  `json:"end,omitempty"` // role of the workload whose readings decide: server, client
 	Cause      Name    `json:"cause"`
-	Role       string  `json:"role,omitempty"`       // of the thread that is full: vhost, vmm, sentry; of Helper
+	Role       string  `json:"role,omitempty"`       // of the thread that is full: vhost, vmm, sentry; of Helper. Of Through, what is full: load, controller, backend
+	Through    bool    `json:"through,omitempty"`    // the load passes through others' pods, and Cause is what bounds it, whatever it costs
 	Among      []Name  `json:"among,omitempty"`      // of Untold: the likelier first
 	Missing    string  `json:"missing,omitempty"`    // of Unknown: what was not read, and what to write to read it
 	Confidence float64 `json:"confidence,omitempty"` // 0 to 1, that the cause is this and no other; docs/cause.md
@@ -112,7 +115,9 @@ type Reading struct {
 	Lo    float64     `json:"lo"` // lowest and highest trial
 	Hi    float64     `json:"hi"`
 	Unit  record.Unit `json:"unit"`
-	Limit float64     `json:"limit,omitempty"` // beyond which the cause is taken to be there
+	// Endpoint is the end that it is of, if not the finding's.
+	Endpoint string  `json:"end,omitempty"`
+	Limit    float64 `json:"limit,omitempty"` // beyond which the cause is taken to be there
 	// Series names what to plot for it: the names of collected series, of End.
 	Series []string `json:"series,omitempty"`
 	Roles  []string `json:"roles,omitempty"` // only those of these roles; nil: all

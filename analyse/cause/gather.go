@@ -25,6 +25,7 @@ type endpointGathered struct {
 	busiest, wait      map[string]float64 // by role
 	periods, throttled float64
 	cpus               map[string]*processor
+	machine            map[string]float64 // processors of its machine, by mode, if that is not the trial's
 	disk               map[string]float64 // what the cgroup did to disks, and may do, by the sample's name
 }
 
@@ -48,6 +49,14 @@ func (g *gathered) endpoint(name string) *endpointGathered {
 func (g *gathered) take(k kind, v float64) {
 	switch k.what {
 	case systemCPU:
+		if k.endpoint != "" { // of that end's own machine
+			e := g.endpoint(k.endpoint)
+			if e.machine == nil {
+				e.machine = map[string]float64{}
+			}
+			e.machine[k.mode] += v
+			return
+		}
 		if g.system == nil {
 			g.system = map[string]float64{}
 		}
@@ -115,6 +124,8 @@ func plainFigure(name string) (figure, bool) {
 		return fCalls, true
 	case ioPressure:
 		return fIOPressure, true
+	case queuedMean:
+		return fQueued, true
 	case linkReceived:
 		return fLinkIn, true
 	case linkSent:
@@ -204,7 +215,11 @@ func (g *gathered) sheets(r *Reader) []endpointSheet {
 			e.sheet[fThrottled] = min(1, e.throttled/e.periods)
 		}
 		e.limits()
-		g.machine(&e.sheet, ours)
+		if e.machine != nil {
+			processors(&e.sheet, e.machine)
+		} else {
+			g.machine(&e.sheet, ours)
+		}
 		if e.helper == "" { // results of an older tare have no single threads
 			e.helper = e.most
 		}
@@ -294,27 +309,38 @@ func (e *endpointGathered) guest() {
 func (g *gathered) ours() float64 {
 	out := g.harness
 	for _, name := range slices.Sorted(maps.Keys(g.endpoints)) {
+		if g.endpoints[name].machine != nil {
+			continue // on another machine
+		}
 		s := &g.endpoints[name].sheet
 		out += s.or(fCgroup, s.or(fWork, 0)+s.or(fVCPU, 0)+s.or(fHelperCPU, 0))
 	}
 	return out
 }
 
+// processors adds what was read of a machine's processors; false if nothing was.
+func processors(s *sheet, modes map[string]float64) bool {
+	all := 0.0
+	for _, mode := range slices.Sorted(maps.Keys(modes)) {
+		all += modes[mode]
+	}
+	if !(all > 0) {
+		return false
+	}
+	s[fHostCores] = all
+	wanted := all - modes["idle"] - modes["iowait"]
+	s[fHostSteal] = 0
+	if wanted > 0 {
+		s[fHostSteal] = min(1, modes["steal"]/wanted)
+	}
+	s[fHostBusy] = max(0, 1-(modes["idle"]+modes["iowait"])/all)
+	return true
+}
+
 // machine adds what was read of the whole host. Interrupts are nobody's: they serve
 // the trial's packets as well as others'.
 func (g *gathered) machine(s *sheet, ours float64) {
-	all := 0.0
-	for _, mode := range slices.Sorted(maps.Keys(g.system)) {
-		all += g.system[mode]
-	}
-	if all > 0 {
-		s[fHostCores] = all
-		wanted := all - g.system["idle"] - g.system["iowait"]
-		s[fHostSteal] = 0
-		if wanted > 0 {
-			s[fHostSteal] = min(1, g.system["steal"]/wanted)
-		}
-		s[fHostBusy] = max(0, 1-(g.system["idle"]+g.system["iowait"])/all)
+	if processors(s, g.system) {
 		s[fHostOthers] = max(0, g.system["user"]+g.system["nice"]+g.system["system"]+g.system["steal"]-ours)
 	}
 	if g.soft >= 0 {

@@ -38,6 +38,7 @@ const (
 	limitWrite     = record.CgroupIOLimitWrite + "_mean"
 	limitReads     = record.CgroupIOLimitReads + "_mean"
 	limitWrites    = record.CgroupIOLimitWrites + "_mean"
+	queuedMean     = record.QueuedConnections + "_mean"
 	ioPressure     = record.CgroupIOPressure + record.RateSuffix
 	collectorCPU   = record.CollectorCPU + record.RateSuffix
 )
@@ -56,7 +57,7 @@ func SampleNames() []string {
 	return []string{cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
 		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, hostSoft, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
 		deviceBusy, deviceQueue, deviceRead, deviceWrote, deviceRequests, deviceFlushes,
-		cgroupRead, cgroupWrote, cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites, ioPressure}
+		cgroupRead, cgroupWrote, cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites, ioPressure, queuedMean}
 }
 
 // Roles of threads, as labels have them.

@@ -7,7 +7,7 @@ import (
 )
 
 // Reader keeps of each trial what causes are told by: one sheet for each endpoint, of
-// 220 bytes, in place of up to a thousand labelled samples of a large guest. Results
+// 230 bytes, in place of up to a thousand labelled samples of a large guest. Results
 // of 30,000 trials are to be analysed within 300 MB. The zero Reader is empty and
 // ready.
 type Reader struct {
@@ -93,11 +93,25 @@ func (r *Reader) Read(t *record.Trial) {
 	}
 }
 
+// Ends are the ends of a part of what a trial's load passes through: PART, PART-2 and so on.
+func (r *Reader) Ends(of record.Identity, part string) (out []string) {
+	for _, e := range r.trials[of] {
+		name := r.list[e.endpoint]
+		if p, _ := record.CopyOf(name); p == part {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Others returns what everything beside a trial used of its machine's processors, in cores, and how many these are. It
 // is false if the collectors did not tell.
 func (r *Reader) Others(of record.Identity) (cores, processors float64, ok bool) {
 	for i := range r.trials[of] {
 		s := r.trials[of][i].unpack()
+		if s.has(fHostCores) && !s.has(fHostOthers) {
+			continue // it is on another machine
+		}
 		if !s.has(fHostOthers, fHostCores) || !s.has(fCgroup) && !s.has(fWork) && !s.has(fVCPU) && !s.has(fHelperCPU) {
 			return 0, 0, false // an end of the trial would count as others
 		}
@@ -117,7 +131,7 @@ func ours(name string) bool {
 	case cpuTime, runWait, cgroupCPU, quotaMean, periods, throttled, throttleTime, record.ThreadBusiest, record.ThreadBusiestWait,
 		guestCPU, guestSoftIRQ, guestRunning, guestReady, systemCPU, hostSoft, systemCalls, linkReceived, linkSent, linkRate, linkBacklog, linkDrops,
 		deviceBusy, deviceQueue, deviceRead, deviceWrote, deviceRequests, deviceFlushes,
-		cgroupRead, cgroupWrote, cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites, ioPressure:
+		cgroupRead, cgroupWrote, cgroupReads, cgroupWrites, limitRead, limitWrite, limitReads, limitWrites, ioPressure, queuedMean:
 		return true
 	}
 	return false

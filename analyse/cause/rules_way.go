@@ -66,6 +66,16 @@ func (f *facts) intercepted() float64 {
 	return max(0, min(1, rate*f.calls.Each*f.calls.Cost/n))
 }
 
+// connectionsRule: a server leaves connections at its port. One that is short of processor time does so too, so a full thread goes
+// before it. The limit is a tenth of what the load opens: a server that accepts a burst has some for a moment.
+func connectionsRule() rule {
+	return rule{kind: Connections, limit: 0.1, needs: []string{"proc"},
+		weight: func(f *facts) float64 { return f.own[fQueued] / max(1, f.inFlight()) },
+		shows: []gauge{
+			{name: "connections that wait to be accepted", unit: record.Count, get: plain(fQueued), series: []string{record.QueuedConnections}},
+		}}
+}
+
 // pathRule: time that was added, that no thread accounts for, and that is there with
 // a single operation under way too.
 // A quarter of the time is more than what varies from trial to trial.

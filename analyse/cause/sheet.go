@@ -55,6 +55,7 @@ const (
 	fIOLimit                     // part of the cgroup's limit of a disk that is used, of the one that is used most
 	fIOPressure                  // part of the time in which a thread of the end waited for a disk
 	fMissed                      // part of the bytes of a disk benchmark that no disk had
+	fQueued                      // connections that wait to be accepted
 	fSync                        // part of the operations' time that is spent in fsync
 	fGofer                       // CPU of the gofer
 	fCalls                       // system calls a second

@@ -38,6 +38,7 @@ func Causes(r *analyse.Result) *Section {
 	for _, m := range words.CausesMissing(r) {
 		s.Item("", m)
 	}
+	through(s, r)
 	if !Known(r) {
 		return s
 	}
@@ -70,6 +71,59 @@ func Causes(r *analyse.Result) *Section {
 		s.Item("", fmt.Sprintf("and %d more: --csv --causes has all", more))
 	}
 	return s
+}
+
+// through lists what bounds each load that passes through pods of others, whether it costs or not.
+func through(s *Section, r *analyse.Result) {
+	fixed := fixedCauses(r)
+	t := NewTable(1, "work", "in", "bound, confidence", "load's thread", "controller's thread", "backend's thread", "node CPU")
+	t.Grouped, t.All = true, "--json"
+	said := map[string]bool{}
+	var items [][2]string
+	for i := range r.Causes {
+		f := &r.Causes[i]
+		if !f.Through || f.Cause == cause.Unknown {
+			continue
+		}
+		work, in := words.CauseWhere(r, f, fixed)
+		row := t.Row(work, in, words.Cause(f), busiest(f, cause.Load), busiest(f, "controller"), busiest(f, "backend"), mostOf(f, "host's processors in use", ""))
+		if c := words.CauseConfidence(f); c != "-" {
+			row[2].Second = c
+		}
+		if what := words.Cause(f); !said[what] {
+			said[what] = true
+			items = append(items, [2]string{in + ", " + what, work + ". " + f.Text})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	s.Head("what bounds each load, on its way through the controller")
+	s.Table(t)
+	s.Note("The busiest thread of each part, in percent of a processor, and the fullest node. A thread that waits for a processor, or is throttled, may be full below 100 %. -: not read, or too short-lived to be seen.")
+	for _, x := range items[:min(len(items), maxGroups)] {
+		s.Item(x[0], x[1])
+	}
+}
+
+// busiest is the share of a processor that the busiest thread of a part has.
+func busiest(f *cause.Finding, part string) string {
+	return mostOf(f, "busiest thread of the workload, share of a core", part)
+}
+
+// mostOf is the greatest of a part's readings of a name, in percent; of all parts if that is "".
+func mostOf(f *cause.Finding, name, part string) string {
+	most := math.NaN()
+	for _, x := range f.Readings {
+		of, _ := record.CopyOf(x.Endpoint)
+		if x.Name == name && (part == "" || of == part || part == cause.Load && of != "controller" && of != "backend") && x.Value > 0 && !(x.Value <= most) { // 0: no single thread was seen
+			most = x.Value
+		}
+	}
+	if math.IsNaN(most) {
+		return "-"
+	}
+	return percentOf(most)
 }
 
 // CauseCell is the cell of one finding or of several, by their indices in Result.Causes.

@@ -60,6 +60,8 @@ func CauseNameOf(k cause.Name) CauseName {
 		cause.Saturation:   {"", "queues", "requests wait in queues under load, with no thread saturated", 0xBBCC33, false},
 		cause.Imbalance:    {"", "", "one of the guest's processors handles the interrupts", 0xAAAA00, false},
 		cause.Interception: {"", "system calls", "system calls: the sandbox intercepts each, which takes time", 0xC9A3E6, false},
+		cause.Connections:  {"", "connections", "the server takes no more connections: they wait at its port", 0xBBCC33, true},
+		cause.Behind:       {"", "waiting", "requests wait for servers or a network behind, where nothing that was read is busy", 0xFFAABB, true},
 		cause.None:         {"", "", "nothing of the sandbox or its host limits it", 0, false},
 		cause.Untold:       {"", "not told apart", "several causes would explain it equally well", 0, false},
 		cause.Unknown:      {"", "", "readings are missing", 0, false},
@@ -71,13 +73,20 @@ func CauseNameOf(k cause.Name) CauseName {
 }
 
 // CauseKind is a cause in a word or two, as maps have it. The role is that of a full
-// helper, or "".
+// helper, or what a load passes through that is full, or "".
 func CauseKind(k cause.Name, role string) string {
 	word := CauseNameOf(k).Word
-	if k == cause.Helper {
+	switch {
+	case k == cause.Helper:
 		return strings.TrimSpace(word + " " + role)
+	case role == "":
+		return word
+	case k == cause.GuestOne:
+		word = "thread full"
+	case k == cause.Host:
+		word = "node CPU"
 	}
-	return word
+	return role + ": " + word
 }
 
 // Cause is a finding's cause in a few words: of several that are not told apart, which.
