@@ -73,20 +73,22 @@ func TestRoutes(t *testing.T) {
 	const openshift = `{"kind":"RouteList","apiVersion":"route.openshift.io/v1","metadata":{},"items":[{"metadata":{"name":"r","namespace":"web"},
 "spec":{"host":"b.example.com","tls":{"termination":"edge","key":"secret"},"to":{"kind":"Service","name":"x"}},"status":{"ingress":[{"routerName":"default","host":"h"}]}}]}`
 	s := answering(t, map[string]string{
-		"/apis/networking.k8s.io/v1/namespaces/web/ingresses":          ingresses,
-		"/apis/networking.k8s.io/v1/ingresses?app=shop":                ingresses,
-		"/apis/networking.k8s.io/v1/namespaces/none/ingresses":         `{"kind":"IngressList","apiVersion":"networking.k8s.io/v1","metadata":{},"items":[]}`,
-		"/apis/networking.k8s.io/v1/namespaces/closed/ingresses":       "forbidden",
-		"/apis/route.openshift.io/v1/namespaces/web/routes":            openshift,
-		"/apis/gateway.networking.k8s.io/v1/namespaces/web/httproutes": "forbidden",
-		"/apis/gateway.networking.k8s.io/v1beta1/namespaces/web/gateways": `{"kind":"GatewayList","apiVersion":"gateway.networking.k8s.io/v1beta1","metadata":{},
-"items":[{"metadata":{"name":"gw","namespace":"web"},"spec":{"listeners":[]}}]}`,
+		"/apis/networking.k8s.io/v1/namespaces/web/ingresses":         ingresses,
+		"/apis/networking.k8s.io/v1/ingresses?app=shop":               ingresses,
+		"/apis/networking.k8s.io/v1/namespaces/none/ingresses":        `{"kind":"IngressList","apiVersion":"networking.k8s.io/v1","metadata":{},"items":[]}`,
+		"/apis/networking.k8s.io/v1/namespaces/closed/ingresses":      "forbidden",
+		"/apis/route.openshift.io/v1/namespaces/web/routes":           openshift,
+		"/apis/gateway.networking.k8s.io/v1/namespaces/web/tlsroutes": "forbidden",
+		"/apis/gateway.networking.k8s.io/v1/namespaces/web/httproutes": `{"kind":"HTTPRouteList","apiVersion":"gateway.networking.k8s.io/v1","metadata":{},
+"items":[{"metadata":{"name":"h","namespace":"web"},"spec":{"parentRefs":[{"name":"gw","namespace":"infra"}],"hostnames":["c.example.com"]}}]}`,
+		"/apis/gateway.networking.k8s.io/v1beta1/gateways": `{"kind":"GatewayList","apiVersion":"gateway.networking.k8s.io/v1beta1","metadata":{},
+"items":[{"metadata":{"name":"gw","namespace":"infra"},"spec":{"listeners":[{"name":"s","protocol":"HTTPS"}]}},{"metadata":{"name":"unused","namespace":"infra"},"spec":{"listeners":[]}}]}`,
 	})
 	for from, c := range map[string]struct {
 		targets int
 		err     string
 	}{
-		"web": {2, ""}, "*/app=shop": {1, ""}, "none": {0, "has no Ingress"}, "closed": {0, "cannot read the routes"}, "Web": {0, "write * for all namespaces"}, "web/a b": {0, "is not a selector"},
+		"web": {3, ""}, "*/app=shop": {1, ""}, "none": {0, "has no Ingress"}, "closed": {0, "cannot read the routes"}, "Web": {0, "write * for all namespaces"}, "web/a b": {0, "is not a selector"},
 	} {
 		text, err := s.Routes(t.Context(), from)
 		if err != nil || c.err != "" {
@@ -102,7 +104,7 @@ func TestRoutes(t *testing.T) {
 		if strings.Contains(string(text), "secret") || strings.Contains(string(text), "loadBalancer") {
 			t.Errorf("%s: it has too much:\n%s", from, text)
 		}
-		if from == "web" && (len(list.Pods) != 2 || list.Targets[1].TLS != routes.Edge) {
+		if from == "web" && (len(list.Pods) != 2 || list.Targets[1].TLS != routes.Edge || list.Targets[2].TLS != routes.Edge || strings.Contains(string(text), "unused")) {
 			t.Errorf("%+v", list)
 		}
 	}

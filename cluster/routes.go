@@ -27,9 +27,9 @@ func routeKinds() []routeKind {
 	const gateway = "gateway.networking.k8s.io"
 	return []routeKind{
 		{"networking.k8s.io", "ingresses", []string{"v1"}},
-		{gateway, "gateways", []string{"v1", "v1beta1"}},
 		{gateway, "httproutes", []string{"v1", "v1beta1"}},
 		{gateway, "tlsroutes", []string{"v1", "v1alpha3", "v1alpha2"}},
+		{gateway, gateways, []string{"v1", "v1beta1"}}, // of the routes before
 		{gateway, "backendtlspolicies", []string{"v1", "v1alpha3"}},
 		{"route.openshift.io", "routes", []string{"v1"}},
 	}
@@ -56,13 +56,22 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	var refused []error
-	found := 0
+	found, parents := 0, map[string]bool{}
 	for _, k := range routeKinds() {
-		only := selector
-		if k.resource == "gateways" || k.resource == "backendtlspolicies" { // what routes refer to has labels of its own
+		in, only := namespace, selector
+		switch k.resource {
+		case gateways: // it may be in another namespace
+			in, only = "", ""
+		case "backendtlspolicies": // what routes refer to has labels of its own
 			only = ""
 		}
-		all, err := s.routesOf(ctx, k, namespace, only)
+		all, err := s.routesOf(ctx, k, in, only)
+		if k.resource == gateways {
+			if apierrors.IsForbidden(err) && namespace != "" {
+				all, err = s.routesOf(ctx, k, namespace, "")
+			}
+			all = slices.DeleteFunc(all, func(o map[string]any) bool { return !parents[nameOf(o)] })
+		}
 		switch {
 		case apierrors.IsForbidden(err):
 			refused = append(refused, err)
@@ -71,6 +80,9 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 			return nil, fmt.Errorf("cannot list the %s of %s: %w", k.resource, s.api.Server(), explained(err, s.Namespace))
 		}
 		for _, o := range all {
+			for _, name := range parentsOf(o) {
+				parents[name] = true
+			}
 			text, err := yaml.Marshal(pruned(o))
 			if err != nil {
 				return nil, err
@@ -93,6 +105,31 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 		return nil, fmt.Errorf("the %d objects of %s%s have %d bytes, and a study takes at most %d; select fewer, as in %sNAMESPACE/LABELS", found, RoutesOf, from, out.Len(), study.MaxFile, RoutesOf)
 	}
 	return out.Bytes(), nil
+}
+
+// gateways is the resource of what HTTPRoutes and TLSRoutes belong to.
+const gateways = "gateways"
+
+// parentsOf are the Gateways, as NAMESPACE/NAME, that a route belongs to.
+func parentsOf(o map[string]any) (out []string) {
+	spec, _ := o["spec"].(map[string]any)
+	refs, _ := spec["parentRefs"].([]any)
+	for _, one := range refs {
+		r, _ := one.(map[string]any)
+		name, _ := r["name"].(string)
+		in, _ := r["namespace"].(string)
+		if in == "" {
+			in, _, _ = strings.Cut(nameOf(o), "/")
+		}
+		out = append(out, in+"/"+name)
+	}
+	return out
+}
+
+// nameOf is an object's NAMESPACE/NAME.
+func nameOf(o map[string]any) string {
+	meta, _ := o["metadata"].(map[string]any)
+	return fmt.Sprintf("%v/%v", meta["namespace"], meta["name"])
 }
 
 // routesOf lists a kind in the newest version that the cluster has. It finds none if the cluster does not have the kind.

@@ -29,6 +29,7 @@ import (
 	"tare/site"
 	"tare/study"
 	"tare/volume"
+	"tare/workload"
 )
 
 // asked is a request as the rights of RBAC see it
@@ -59,6 +60,9 @@ type fakeAPI struct {
 	pods  map[string]*corev1.Pod // by path
 	brief []byte                 // of the last coordinator
 }
+
+// elsewhereNamespace is not the study's.
+const elsewhereNamespace = "infra"
 
 func newFake(t *testing.T) (*fakeAPI, kube.Where) {
 	t.Helper()
@@ -92,7 +96,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		parts = parts[2:]
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 {
-		a.whole, parts = false, parts[2:]
+		a.whole, parts = parts[1] == elsewhereNamespace, parts[2:] // a right there is one in all namespaces
 	}
 	a.resource = parts[0]
 	if len(parts) > 2 {
@@ -128,7 +132,8 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeAPI) answer(w http.ResponseWriter, r *http.Request, a asked) {
-	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList", "resourcequotas": "ResourceQuotaList", "limitranges": "LimitRangeList", "persistentvolumeclaims": "PersistentVolumeClaimList"}
+	kinds := map[string]string{"pods": "PodList", "nodes": "NodeList", "namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "storageclasses": "StorageClassList", "resourcequotas": "ResourceQuotaList", "limitranges": "LimitRangeList", "persistentvolumeclaims": "PersistentVolumeClaimList",
+		"ingresses": "IngressList", "gateways": "GatewayList", "httproutes": "HTTPRouteList", "tlsroutes": "TLSRouteList", "backendtlspolicies": "BackendTLSPolicyList", "routes": "RouteList", "endpointslices": "EndpointSliceList", "services": "ServiceList"}
 	version := "v1"
 	if a.group != "" {
 		version = a.group + "/v1"
@@ -273,6 +278,17 @@ func TestUserRules(t *testing.T) {
 			}
 			if _, err := s.rooms(t.Context(), ask{}, &chosen{nodes: s.untainted()}); err != nil {
 				t.Error(err)
+			}
+			if _, err := s.Routes(t.Context(), "*"); err == nil || !strings.Contains(err.Error(), "has no Ingress") {
+				t.Errorf("%s: routes of a cluster without some: %v", what, err)
+			}
+			for _, o := range []workload.Outside{{Namespace: elsewhereNamespace, Labels: "app=x"}, {Services: []string{elsewhereNamespace + "/x"}}, {Address: "192.0.2.1"}} {
+				if !observe {
+					break
+				}
+				if _, err := s.podsOf(t.Context(), o); err != nil {
+					t.Error(err)
+				}
 			}
 			if _, err := s.Clean(t.Context(), "", false); err != nil {
 				t.Error(err)

@@ -137,7 +137,8 @@ func TestConfigurations(t *testing.T) {
 func TestOutside(t *testing.T) {
 	const behind = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop, namespace: web}\nspec: {rules: [{host: a.example.com, http: {paths: [{path: /, backend: {service: {name: cart}}}]}}]}\n"
 	const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: haproxy, namespace: infra}\nspec: {clusterIP: 10.96.0.9, ports: [{port: 80}]}\n"
-	const gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: infra}\nspec: {}\n"
+	const gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: infra}\nspec: {}\n---\napiVersion: gateway.networking.k8s.io/v1\n" +
+		"kind: HTTPRoute\nmetadata: {name: r, namespace: web}\nspec: {parentRefs: [{name: gw, namespace: infra}], hostnames: [b.example.com]}\n"
 	servers := workload.Outside{Name: servers, Services: []string{"web/cart"}}
 	for name, c := range map[string]struct {
 		v    param.Values

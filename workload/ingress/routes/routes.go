@@ -87,7 +87,7 @@ func (l *List) Select(expr *regexp.Regexp) []Target {
 
 // Parse reads objects in YAML or JSON: several documents, or Lists of them. An error is a *param.FileError.
 func Parse(text string) (*List, error) {
-	p := &parser{listeners: map[string][]listener{}, backendTLS: map[string]bool{}, seen: map[string]bool{}, list: &List{}}
+	p := &parser{gateways: map[string]bool{}, listeners: map[string][]listener{}, backendTLS: map[string]bool{}, seen: map[string]bool{}, list: &List{}}
 	docs, err := yamlcheck.Documents(param.FileError{Param: Param}, text, nil, maxObjects)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it has its place
@@ -116,6 +116,7 @@ type listener struct{ name, host, protocol, mode string }
 type parser struct {
 	list       *List
 	objects    []*yaml.Node
+	gateways   map[string]bool       // NAMESPACE/NAME
 	listeners  map[string][]listener // by NAMESPACE/NAME of the Gateway
 	backendTLS map[string]bool       // Services, NAMESPACE/NAME, that a BackendTLSPolicy names
 	seen       map[string]bool       // URLs
@@ -177,8 +178,7 @@ func (p *parser) context(o *yaml.Node) {
 		for _, l := range elements(get(o, "spec", "listeners")) {
 			p.listeners[name] = append(p.listeners[name], listener{word(l, "name"), word(l, "hostname"), word(l, "protocol"), word(l, "tls", "mode")})
 		}
-		// Controllers that start a proxy for each Gateway label its pods so (https://gateway-api.sigs.k8s.io/geps/gep-1762).
-		p.pods(Pods{space(o), "gateway.networking.k8s.io/gateway-name=" + word(o, "metadata", "name")})
+		p.gateways[name] = true
 	case "BackendTLSPolicy":
 		for _, t := range elements(get(o, "spec", "targetRefs")) {
 			p.backendTLS[space(o)+"/"+word(t, "name")] = true
@@ -377,6 +377,10 @@ func (p *parser) parents(o *yaml.Node) []listener {
 		in := word(r, "namespace")
 		if in == "" {
 			in = space(o)
+		}
+		if name := word(r, "name"); p.gateways[in+"/"+name] {
+			// Controllers that start a proxy for each Gateway label its pods so (https://gateway-api.sigs.k8s.io/geps/gep-1762).
+			p.pods(Pods{in, "gateway.networking.k8s.io/gateway-name=" + name})
 		}
 		section := word(r, "sectionName")
 		for _, l := range p.listeners[in+"/"+word(r, "name")] {

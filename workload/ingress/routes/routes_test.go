@@ -194,9 +194,15 @@ metadata: {name: gw, namespace: infra}
 spec: {}
 ---
 apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: unused, namespace: infra}
+spec: {}
+---
+apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: api, namespace: web}
 spec:
+  parentRefs: [{name: gw, namespace: infra}]
   hostnames: [b.example.com]
   rules: [{backendRefs: [{name: one}, {name: two, namespace: other}, {name: file, kind: Storage}]}]
 ---
