@@ -242,7 +242,7 @@ func (t *Tiers) idle(of map[string]*facts, ends []string) bound {
 			"Waiting for %s: a request takes %s, and for %s of that no thread that was read is busy. A slow network between the pods looks the same.", what, duration(time), percent(left/time))}
 	}
 	says := "Nothing that was read is full: the load itself is the limit."
-	if n > 0 && !math.IsInf(n, 0) {
+	if client.own.has(fRate, fTime) {
 		says = fmt.Sprintf("Nothing that was read is full: the load itself is the limit, with %.3g requests under way.", n)
 	}
 	return bound{cause: None, says: says}
