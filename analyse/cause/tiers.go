@@ -23,7 +23,9 @@ type Tiers struct {
 const (
 	// together is how near to the fullest thread another one is as full.
 	together = 0.95
-	// elsewhere is the part of a request's time from which it is spent where no thread that was read is busy, and unhurried how long
+	// crowded is the part of a node's processors in use from which a thread that does not run all the time waits for one of them.
+	crowded = 0.9
+	// elsewhereMost is the part of a request's time from which it is spent where no thread that was read is busy, and unhurried how long
 	// that must be: a way between two nodes of a cluster takes less.
 	elsewhereMost = 0.5
 	unhurried     = 1e-3 // s
@@ -185,7 +187,7 @@ func (t *Tiers) full(all []rule, end string, f *facts) bound {
 	case there(Steal) && (occupied >= limits[GuestOne] || there(Host)):
 		out.cause, out.strength = Steal, max(occupied, weights[Steal])
 		out.says = fmt.Sprintf("A hypervisor below the node of %s: it takes %s of the processor time that the node wants.", whose, percent(weights[Steal]))
-	case there(Host):
+	case there(Host), occupied >= limits[GuestOne] && busy < limits[GuestOne] && s.or(fHostBusy, 0) >= crowded:
 		out.cause, out.strength = Host, max(occupied, weights[Host])
 		out.says = fmt.Sprintf("The processors of the node of %s: %s are in use, and its threads wait for a processor for %s of the time.", whose, percent(s.or(fHostBusy, 0)), percent(f.waits()))
 	case occupied >= limits[GuestOne]:

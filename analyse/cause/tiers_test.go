@@ -27,6 +27,8 @@ func TestTiers(t *testing.T) {
 		"the load generator":         {part(fWorkBusy, 0.98), part(fWorkBusy, 0.6), part(), "", GuestOne, Load, "client", "A thread of the load generator"},
 		"a server's quota":           {part(), part(fWorkBusy, 0.3), part(fCgroup, 0.1, fQuota, 0.1, fThrottled, 0.8, fThrottledTime, 0.9, fWait, 0.9), "", Quota, "backend", "backend", "The CPU limit of a server behind the controller (backend)"},
 		"a node":                     {part(fWait, 0.01), part(fWorkBusy, 0.5, fWorkWait, 0.45, fWork, 0.55, fWait, 0.5, fHostBusy, 0.99), part(), "", Host, "controller", "controller-2", "99 % are in use"},
+		"a thread that waits":        {part(fWorkBusy, 0.58, fWorkWait, 0.37, fWait, 0.1, fHostBusy, 0.98), part(), part(), "", Host, Load, "client", "98 % are in use"},
+		"a node with room":           {part(fWorkBusy, 0.58, fWorkWait, 0.37, fWait, 0.1, fHostBusy, 0.6), part(), part(), "", GuestOne, Load, "client", "58 %"},
 		"two threads":                {part(fWorkBusy, 0.97), part(fWorkBusy, 0.98), part(), "", Untold, "", "controller-2", "A thread of the load generator is full: it runs for 97 %"},
 		"slow servers":               {part(fTime, 50e-3), part(), part(), "", Behind, "backend", "backend", "a request takes 50.0 ms, and for 9"},
 		"servers that were not read": {part(fTime, 50e-3), part(), blank(), "", Behind, "backend", "backend", "which were not read"},
