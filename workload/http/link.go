@@ -1,12 +1,10 @@
 package httpload
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,25 +20,10 @@ type link struct {
 	timeout time.Duration
 }
 
-// take moves the connection to a descriptor that Go's poller does not watch.
-func (l *link) take() error {
-	inner, ok := l.Conn.(syscall.Conn)
-	if !ok {
-		return errors.New("the connection has no descriptor")
-	}
-	c, err := inner.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("taking over the connection: %w", err)
-	}
-	fd, wrong := -1, error(nil)
-	if err := c.Control(func(old uintptr) { fd, wrong = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || wrong != nil {
-		return fmt.Errorf("taking over the connection: %w", errors.Join(err, wrong))
-	}
-	l.fd = fd
-	if err := l.Conn.Close(); err != nil { // also removes it from the poller
-		return fmt.Errorf("taking over the connection: %w", err)
-	}
-	return nil
+// take ends the handshake.
+func (l *link) take() (err error) {
+	l.fd, err = raw.Take(l.Conn)
+	return err
 }
 
 func (l *link) Read(p []byte) (int, error) {

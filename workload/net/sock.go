@@ -1,15 +1,15 @@
 package netload
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tare/workload/inside/raw"
 )
 
 // socket is one blocking data connection. file owns the descriptor.
@@ -23,29 +23,14 @@ type socket struct {
 // take turns a connection of package net, which is non-blocking and watched by the Go poller,
 // into a blocking descriptor: the poller would add an epoll_wait and two goroutine switches to
 // each round trip.
-//
-// It does not use c.File: the poller watches a file made from a non-blocking descriptor, even
-// after it is set blocking. Nobody waits for these events, but each message then wakes a thread
-// in epoll_wait: measured on one processor, 1.7 times the round trip.
-func take(c interface {
-	net.Conn
-	syscall.Conn
-}) (*socket, error) {
+func take(c net.Conn) (*socket, error) {
 	peer := ""
 	if a := c.RemoteAddr(); a != nil {
 		peer = a.String()
 	}
-	inner, err := c.SyscallConn()
+	fd, err := raw.Take(c)
 	if err != nil {
-		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, err)
-	}
-	fd, dupErr := -1, error(nil)
-	if err := inner.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dupErr != nil {
-		return nil, fmt.Errorf("taking over the connection to %s: %w", peer, errors.Join(err, dupErr))
-	}
-	if err := c.Close(); err != nil { // also removes it from the poller
-		_ = unix.Close(fd)
-		return nil, fmt.Errorf("closing the first descriptor of %s: %w", peer, err)
+		return nil, err
 	}
 	if err := unix.SetNonblock(fd, false); err != nil {
 		_ = unix.Close(fd)

@@ -5,8 +5,12 @@ package raw
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"runtime"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -234,6 +238,31 @@ func SendTo(fd int, p []byte, to *Addr) unix.Errno {
 			return e
 		}
 	}
+}
+
+// Take moves a connection of package net to a descriptor that Go's poller does not watch.
+//
+// It does not use File: the poller watches a file made from a non-blocking descriptor, even
+// after it is set blocking. Nobody waits for these events, but each message then wakes a thread
+// in epoll_wait: measured on one processor, 1.7 times the round trip.
+func Take(c net.Conn) (int, error) {
+	inner, ok := c.(syscall.Conn)
+	if !ok {
+		return -1, errors.New("taking over a connection: it has no descriptor")
+	}
+	fd, dup := -1, error(nil)
+	r, err := inner.SyscallConn()
+	if err == nil {
+		err = r.Control(func(old uintptr) { fd, dup = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	}
+	if err := errors.Join(err, dup); err != nil {
+		return -1, fmt.Errorf("taking over the connection to %v: %w", c.RemoteAddr(), err)
+	}
+	if err := c.Close(); err != nil { // also removes it from the poller
+		Close(fd)
+		return -1, fmt.Errorf("closing the first descriptor of %v: %w", c.RemoteAddr(), err)
+	}
+	return fd, nil
 }
 
 // Watch adds a socket to an epoll(7), edge-triggered. Its events carry two numbers of the caller.
