@@ -141,12 +141,12 @@ func (s *Site) behind(ctx context.Context, services []string) (out []corev1.Pod,
 	wanted := map[string][]string{} // by namespace: pods
 	for _, name := range services {
 		in, name, _ := strings.Cut(name, "/")
-		var slices discoveryv1.EndpointSliceList
-		if err := s.api.List(ctx, in, discoveryv1.LabelServiceName+"="+name, &slices); err != nil {
+		var found discoveryv1.EndpointSliceList
+		if err := s.api.List(ctx, in, discoveryv1.LabelServiceName+"="+name, &found); err != nil {
 			return nil, err
 		}
-		for i := range slices.Items {
-			for _, e := range slices.Items[i].Endpoints {
+		for i := range found.Items {
+			for _, e := range found.Items[i].Endpoints {
 				if t := e.TargetRef; t != nil && t.Kind == "Pod" {
 					wanted[in] = ordered.Add(wanted[in], t.Name)
 				}
