@@ -52,7 +52,7 @@ func build(m *testing.M) int {
 }
 
 // buildAs builds tare as the Makefile does: it carries what machines start with. Otherwise each machine
-// unpacks the whole of tare, for a second and more on an emulated processor. The file that tare carries
+// unpacks the whole of tare (docs/design/0013-vm-sandbox.md has what that takes). The file that tare carries
 // is in dir, and not in the tree, where other builds use it.
 func buildAs(file, dir string) error {
 	carries, err := filepath.Abs("../../sandbox/vm/boot/guest-init")
