@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,7 +27,7 @@ func TestContract(t *testing.T) {
 			if way == BPF {
 				needBPF(t)
 			}
-			collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Way: way})})
+			collecttest.Run(t, withProxy(Options{Way: way}))
 		})
 	}
 }
@@ -44,7 +45,24 @@ func needBPF(t testing.TB) {
 // TestContractWithoutHolding takes the way for hosts with a low limit of open
 // files.
 func TestContractWithoutHolding(t *testing.T) {
-	collecttest.Run(t, collecttest.Subject{Collector: NewWith(Options{Held: 1, Way: Files})})
+	collecttest.Run(t, withProxy(Options{Held: 1, Way: Files}))
+}
+
+// withProxy is a subject that also reads a pod that is not the study's: this process, which listens on a port.
+func withProxy(o Options) collecttest.Subject {
+	o.Members = func(string) ([]int, error) { return []int{os.Getpid()}, nil }
+	o.Paths = func(string, string) (string, bool) { return "", false }
+	return collecttest.Subject{Collector: NewWith(o), Scopes: func(t *testing.T, pid int) []sandbox.LocalScope {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return []sandbox.LocalScope{
+			{Scope: sandbox.Scope{Endpoint: "server"}, Pids: []int{pid}},
+			{Scope: sandbox.Scope{Endpoint: "proxy"}, Cgroups: []string{"proxy"}, Outside: true},
+		}
+	}}
 }
 
 // world is a proc file system on disk with a clock.
