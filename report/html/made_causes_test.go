@@ -21,7 +21,7 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 	}
 	return func(r *analyse.Result) {
 		r.Causes, r.Advice = nil, nil
-		n := 0
+		n, of := 0, map[bool]int{} // of: findings that cost, and others: each has every cause in turn
 		for _, c := range r.Compared {
 			if !c.First || c.Level.N == 0 {
 				continue
@@ -32,7 +32,8 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 				ratio := c.Estimate.Ratio
 				f.Ratio, f.Costs = &ratio, c.Verdict == stat.Slower
 				f.Undecided = !f.Costs && n%3 > 0 // of the others, some are as good
-				give(&f, cause.Names()[n%len(cause.Names())], name)
+				give(&f, cause.Names()[of[f.Costs]%len(cause.Names())], name)
+				of[f.Costs]++
 				n++
 			}
 			r.Causes = append(r.Causes, f)
