@@ -185,7 +185,7 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	}
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if !ended && p.DeletionTimestamp == nil {
-		return usedError(fmt.Sprintf("a study uses it; repeat the study's command to return to it, or end it with `tare clean --on k8s%s --study %s`", s.in(), id))
+		return usedError(fmt.Sprintf("a study uses it; repeat the study's command to go on with it, or end it with `tare clean --on k8s%s --study %s`", s.in(), id))
 	}
 	return nil
 }

@@ -213,6 +213,9 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (site.Preview, error
 
 // Open implements site.Site. It returns to the session of the request's ticket, if that is still there.
 func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
+	if r.Keep == nil {
+		r.Keep = func([]byte) error { return nil }
+	}
 	c, err := s.reconnect(ctx, r.Ticket)
 	for told := false; r.Wait && ctx.Err() == nil && errors.As(err, new(*heldError)); c, err = s.reconnect(ctx, r.Ticket) {
 		if !told {
@@ -222,11 +225,15 @@ func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 		pause(ctx)
 	}
 	if err == nil && c == nil {
+		if len(r.Ticket) > 0 {
+			_ = r.Keep(nil) // it leads nowhere
+		}
 		c, err = s.connect(ctx, r)
 	}
 	if err != nil {
 		return nil, err
 	}
+	c.keep = r.Keep
 	open, err := c.coordinator.Open(ctx, r)
 	if err != nil {
 		c.close()
@@ -241,6 +248,7 @@ type connection struct {
 	made        deployment
 	user        control.Identity
 	site        *Site
+	keep        func(ticket []byte) error // see site.Request; nil: nobody returns
 }
 
 // left passes to Left the command that removes a deployment, in case this process ends now. With nil, nothing is left to remove.
@@ -260,6 +268,9 @@ const removeWithin = time.Minute
 // close ends the coordinator and deletes the study's objects. It reports those that it cannot delete.
 func (c *connection) close() {
 	defer c.site.left(nil)
+	if c.keep != nil {
+		defer func() { _ = c.keep(nil) }()
+	}
 	if c.coordinator != nil {
 		_ = c.coordinator.Close() // the namespace goes in any case
 	}
@@ -307,7 +318,12 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	for _, n := range bound.notes {
 		s.Say("%s", n)
 	}
-	c := &connection{site: s, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
+	c := &connection{site: s, keep: r.Keep, made: deployment{api: s.api, nodes: on.names(), hosts: on.hosts}}
+	coordinator, agents, user, err := control.NewStudy()
+	if err != nil {
+		return nil, err
+	}
+	c.user = user
 	c.made.name(newID(), s.Namespace)
 	defer func() {
 		switch {
@@ -321,7 +337,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		}
 	}()
 	b := Brief{VMs: needsVMs(r.Study)}
-	if err = s.take(ctx, &c.made, b.admits(), r.Wait); err != nil {
+	if err = s.take(ctx, &c.made, b.admits(), r.Wait, func() error { return c.promise() }); err != nil {
 		return nil, err
 	}
 	s.left(&c.made)
@@ -338,7 +354,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	if s.Observe {
 		b.Observers, b.Neighbours = rand.Text(), near
 	}
-	if c.user, err = c.made.create(limited, b); err != nil {
+	if err = c.made.create(limited, b, coordinator, agents); err != nil {
 		return nil, err
 	}
 	return c, s.dial(limited, c)

@@ -69,31 +69,27 @@ func (d *deployment) existing() string {
 	return ""
 }
 
-// create starts the coordinator of a study whose claim is made. It returns the user's identity.
-func (d *deployment) create(ctx context.Context, b Brief) (control.Identity, error) {
-	coordinator, agent, user, err := control.NewStudy()
-	if err != nil {
-		return user, err
-	}
+// create starts the coordinator of a study whose claim is made, with its identity and that of the agents.
+func (d *deployment) create(ctx context.Context, b Brief, coordinator, agent control.Identity) error {
 	brief, err := json.Marshal(b)
 	if err != nil {
-		return user, err
+		return err
 	}
 	given := coordinator.Files()
 	given[briefFile] = brief
 	if !d.shared {
 		if err := d.createAll(ctx, d.quota(b), d.account()); err != nil {
-			return user, err
+			return err
 		}
 	}
 	if err := d.createAll(ctx, d.objects(b, given, agent.Files())...); err != nil {
-		return user, err
+		return err
 	}
 	at, err := d.ready(ctx, d.namespace, coordinatorName(d.id), "the coordinator")
 	if err != nil || b.Observers == "" {
-		return user, err
+		return err
 	}
-	return user, d.observe(ctx, b, at, agent)
+	return d.observe(ctx, b, at, agent)
 }
 
 // quota bounds the pods of the study's own namespace.

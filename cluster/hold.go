@@ -31,12 +31,15 @@ func newID() string { return "t" + strings.ToLower(rand.Text()[:8]) }
 // take claims the nodes of a study, so that no other study measures on them meanwhile: two would
 // disturb each other. Each study makes its claim before it looks for those of others, and
 // gives it up if it finds one. So of two that begin at once, one sees the other. With wait it
-// tries again until nobody has the nodes.
-func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool) error {
+// tries again until nobody has the nodes. Before each claim it calls promise: the study's name is then known, and nothing is made.
+func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool, promise func() error) error {
 	told := ""
 	for {
 		other, err := s.holder(ctx, d)
 		if err == nil && other == nil {
+			if err = promise(); err != nil {
+				return err
+			}
 			if err = d.claim(ctx, level); err == nil {
 				other, err = s.holder(ctx, d)
 			}
@@ -73,7 +76,7 @@ func pause(ctx context.Context) {
 type heldError struct{ study, in string }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("study %s measures on the same nodes of the cluster; wait for it with --wait, or give the studies different nodes with node-selector (docs/cluster.md); if it is yours, `tare clean --on k8s%s --study %[1]s` ends it", e.study, e.in)
+	return fmt.Sprintf("study %s measures on the same nodes of the cluster; wait for it with --wait, or give the studies different nodes with node-selector (docs/cluster.md); if it is yours, repeat its command to go on with it, or end it with `tare clean --on k8s%s --study %[1]s`", e.study, e.in)
 }
 
 func (*heldError) Unwrap() error { return &claim.HeldError{} }

@@ -131,7 +131,7 @@ func TestTake(t *testing.T) {
 		s.Say = func(string, ...any) { said++ }
 		d := &deployment{api: s.api, nodes: []string{"node1", "node2"}}
 		d.name("tmine", "")
-		err := s.take(t.Context(), d, "restricted", c.wait)
+		err := s.take(t.Context(), d, "restricted", c.wait, func() error { return nil })
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -150,6 +150,33 @@ func TestTake(t *testing.T) {
 		if (said > 0) != c.wait {
 			t.Errorf("%s: said %d times that it waits", name, said)
 		}
+	}
+}
+
+// TestPromise: the key of a study is kept before the study makes anything. If it cannot be kept, nothing is made.
+func TestPromise(t *testing.T) {
+	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+	s := api.site(t)
+	s.Image, s.Observe = "tare:1", true
+	var card []byte
+	c := &connection{site: s, made: deployment{api: s.api, nodes: []string{"node1"}}, keep: func(text []byte) error {
+		if card = text; len(api.all) > 0 {
+			t.Error("something is there before the key")
+		}
+		return nil
+	}}
+	c.made.name("tmine", "")
+	full := errors.New("the disk is full")
+	if err := s.take(t.Context(), &c.made, "restricted", true, func() error { return full }); !errors.Is(err, full) || len(api.all) > 0 {
+		t.Errorf("%v, %d namespaces", err, len(api.all))
+	}
+	if err := s.take(t.Context(), &c.made, "restricted", false, c.promise); err != nil || len(api.all) != 1 {
+		t.Fatalf("%v, %d namespaces", err, len(api.all))
+	}
+	api.begin("tmine-nodes", "")
+	// A tare that was killed here comes back.
+	if back, err := s.reconnect(t.Context(), card); back != nil || err != nil || len(api.all) > 0 {
+		t.Errorf("%v, %v, %d namespaces are left", back, err, len(api.all))
 	}
 }
 

@@ -20,7 +20,6 @@ type session struct {
 	connection *connection
 	site       *Site
 	request    site.Request
-	closed     bool
 	gone       bool // it was not reached again; all nodes are lost, and waiting for each takes long
 }
 
@@ -120,7 +119,6 @@ func (s *session) Close() {
 	}
 	s.Session.Close()
 	c.close()
-	s.closed = true
 }
 
 // ticket is what it takes to return to a coordinator.
@@ -132,15 +130,34 @@ type ticket struct {
 	User      control.Identity `json:"user"`
 	Flags     string           `json:"flags"` // flags that the user gave
 	Nodes     []string         `json:"nodes"` // nodes on which the study measures
+	// Starting: it was written before the first object. The study has measured nothing, and its coordinator may lack anything.
+	Starting bool `json:"starting,omitempty"`
+}
+
+// promise keeps the ticket of a study that is about to be made: whoever is killed from now on can come back to what it has made by then.
+func (c *connection) promise() error {
+	if c.keep == nil {
+		return nil
+	}
+	d := &c.made
+	t := ticket{ID: d.id, Namespace: d.namespace, Shared: d.shared, Flags: c.site.About().Flag, Starting: true}
+	if !d.shared {
+		t.Made = []string{d.namespace}
+		if c.site.Observe {
+			t.Made = append(t.Made, d.nodesNamespace())
+		}
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	return c.keep(text)
 }
 
 // Ticket implements site.Returning.
 func (s *session) Ticket() []byte {
-	if s.closed {
-		return nil
-	}
 	d := &s.connection.made
-	text, err := json.Marshal(ticket{d.id, d.namespace, d.shared, d.made, s.connection.user, s.site.About().Flag, d.nodes})
+	text, err := json.Marshal(ticket{ID: d.id, Namespace: d.namespace, Shared: d.shared, Made: d.made, User: s.connection.user, Flags: s.site.About().Flag, Nodes: d.nodes})
 	if err != nil {
 		return nil // it has only strings and bytes
 	}
@@ -176,8 +193,8 @@ func (s *Site) rejoin(ctx context.Context, c *connection) error {
 // returnWithin bounds a try to return to a coordinator.
 const returnWithin = 20 * time.Second
 
-// reconnect returns to the coordinator of a ticket; nil without an error if it has ended. What is left
-// of that one is then removed.
+// reconnect returns to the coordinator of a ticket; nil without an error if it has ended, or if the study was killed while it
+// started. What is left of it is then removed.
 func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) {
 	var t ticket
 	if len(text) == 0 || json.Unmarshal(text, &t) != nil || t.ID == "" {
@@ -186,6 +203,10 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 	ctx, cancel := context.WithTimeout(ctx, returnWithin)
 	defer cancel()
 	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made, nodes: t.Nodes}}
+	if t.Starting {
+		s.Say("removing study %s, which was killed before its first trial", t.ID)
+		return nil, c.made.remove(ctx)
+	}
 	used := s.unused(ctx, t.ID, t.Namespace, time.Time{})
 	if used == nil {
 		return nil, c.made.remove(ctx)

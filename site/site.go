@@ -53,6 +53,9 @@ type Request struct {
 	Wait      bool // wait for another tare that holds the place
 	// Ticket is from Returning.Ticket of an earlier session of the study, which may still exist.
 	Ticket []byte
+	// Keep is called before the session makes what outlives this process, with the ticket that leads to it, and with nil once
+	// nothing of it is left. If Keep fails, the session does not open. nil: nobody returns.
+	Keep func(ticket []byte) error
 	// Trying is called before each try of a sandbox, with the most time that the try may
 	// take; 0: unknown. The function that it returns is called at the end of the try.
 	Trying func(kind string, within time.Duration) (done func())
@@ -103,7 +106,7 @@ type Lasting interface {
 // Returning is a Lasting session to which another process can return.
 type Returning interface {
 	Lasting
-	// Ticket is a secret with which Open returns to the session. It is nil after Close has ended the session.
+	// Ticket is a secret with which Open returns to the session. After Close it may lead nowhere (Request.Keep).
 	Ticket() []byte
 }
 

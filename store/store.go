@@ -50,6 +50,9 @@ const (
 	studyName = "study.yaml"
 )
 
+// ticketName is the file of a session's secret, which is there before the results (cmd/tare).
+const ticketName = "session.json"
+
 // modelledKey is a key of the table meta in folders of modelled trials.
 const modelledKey = "modelled"
 
@@ -251,7 +254,7 @@ func vacant(dir string) error {
 	hasDB, foreign := false, ""
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", seriesDir, rawDir, studyName, tempName(studyName), dbName + "-journal", dbName + "-wal", dbName + "-shm":
+		case "lock", ticketName, seriesDir, rawDir, studyName, tempName(studyName), dbName + "-journal", dbName + "-wal", dbName + "-shm":
 		case dbName:
 			hasDB = true
 		default:

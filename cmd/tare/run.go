@@ -104,7 +104,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin, Ticket: card})
+	keeps := ticketKeeper{dir: dir, had: card != nil}
+	defer keeps.release()
+	s, err := where.Open(ctx, site.Request{Study: st, Catalogue: cat, Wait: f.wait, Trying: t.begin, Ticket: card, Keep: keeps.keep})
 	end := func() {}
 	if err == nil {
 		end = s.Close
@@ -129,14 +131,10 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	returned := false
 	if r, is := s.(site.Returning); is {
 		returned = card != nil && bytes.Equal(card, r.Ticket())
-		if err := writeTicket(dir, r.Ticket()); err != nil {
+		if err := keeps.keep(r.Ticket()); err != nil {
 			return err
 		}
-		end = func() {
-			if s.Close(); r.Ticket() == nil {
-				removeTicket(dir)
-			}
-		}
+		keeps.release() // the folder has its own lock now
 		if f.detach {
 			end = r.Leave
 			a.sayShort(st, s)
