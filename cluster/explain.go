@@ -40,7 +40,7 @@ func explained(err error, namespace string) error {
 		return errors.New(lacks(m[1], m[2], m[3], m[4], namespace))
 	}
 	if level, what, is := kube.Violation(text); is && namespace != "" { // of an observer: all other pods of tare's own meet restricted
-		return fmt.Errorf("namespace %s enforces the Pod Security level %s, which does not admit this pod (%.200s); leave --observe out, leave -n out, or label the namespace: `kubectl label namespace %[1]s --overwrite pod-security.kubernetes.io/enforce=privileged`", namespace, level, what)
+		return fmt.Errorf("namespace %s enforces the Pod Security level %s, which does not admit this pod (%s); leave --observe out, leave -n out, or label the namespace: `kubectl label namespace %[1]s --overwrite pod-security.kubernetes.io/enforce=privileged`", namespace, level, what)
 	}
 	if m := overQuota.FindStringSubmatch(text); m != nil {
 		return fmt.Errorf("ResourceQuota %s of namespace %s has no room for it (%.300s); delete what nobody needs, have the quota raised, or leave -n out, and each study creates its own namespace", m[1], namespace, m[2])

@@ -22,6 +22,10 @@ func refusal(message string) error {
 
 // TestExplained: an answer of the API server says what is wrong and what to do.
 func TestExplained(t *testing.T) {
+	const observed = `host namespaces (hostPID=true), allowPrivilegeEscalation != false (container "observer" must set securityContext.allowPrivilegeEscalation=false), ` +
+		`unrestricted capabilities (container "observer" must set securityContext.capabilities.drop=["ALL"]; container "observer" must not include "PERFMON, SYS_PTRACE)" in securityContext.capabilities.add), ` +
+		`restricted volume types (volume "cgroup" uses restricted volume type "hostPath"), runAsNonRoot != true (pod or container "observer" must set securityContext.runAsNonRoot=true), ` +
+		`seccompProfile (pod or container "observer" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`
 	for _, c := range []struct {
 		err             error
 		namespace, want string
@@ -35,6 +39,9 @@ func TestExplained(t *testing.T) {
 		{refusal(`pods "x" is forbidden: failed quota: q: must specify limits.cpu for: tare`), "bench", "ResourceQuota q of namespace bench refuses pods that do not state limits.cpu for: tare; write factors: {cpu-limit: [1]"},
 		{refusal(`pods "x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true), privileged`), "bench",
 			"namespace bench enforces the Pod Security level baseline, which does not admit this pod (host namespaces (hostPID=true), privileged); leave --observe out, leave -n out, or label the namespace"},
+		{refusal(`pods "x" is forbidden: violates PodSecurity "restricted:latest": ` + observed), "bench",
+			`namespace bench enforces the Pod Security level restricted, which does not admit this pod (host namespaces (hostPID=true), allowPrivilegeEscalation != false (container "observer" must set securityContext.allowPrivilegeEscalation=false), ` +
+				`unrestricted capabilities (container "observer" must set securityContext.capabilities.drop=["ALL"]; container "observer" must not include "PERFMON, SYS_PTRACE)" in securityContext.capabilities.add), and 3 more); leave --observe out`},
 		{apierrors.NewGenericServerResponse(http.StatusNotFound, "post", schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachineinstances"}, "", "", 0, true), "", "the cluster has no KubeVirt; install it"},
 		{apierrors.NewUnauthorized("Unauthorized"), "", "the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired"},
 		{refusal("anything else"), "bench", "anything else"},

@@ -18,7 +18,7 @@ func (k *RuntimeClass) insecure(refusal error, want *sandbox.Want) error {
 	}
 	asks, instead := k.host(want)
 	if len(asks) == 0 { // an annotation of the study, or a standard that is newer than tare
-		asks, instead = []string{fmt.Sprintf("this pod (%.200s)", what)}, []string{"leave out what asks for it"}
+		asks, instead = []string{fmt.Sprintf("this pod (%s)", what)}, []string{"leave out what asks for it"}
 	}
 	whose := "namespace " + k.study.Namespace
 	if k.study.UID != "" {
