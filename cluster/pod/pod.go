@@ -344,11 +344,21 @@ func WhyNot(p *corev1.Pod) error {
 		}
 	}
 	why := kube.WhyNot("pod", p)
-	if node := p.Spec.NodeSelector[corev1.LabelHostname]; why != nil && node != "" && refused(p) {
-		return fmt.Errorf("node %s: %w (%w)", node, sandbox.ErrNodeLost, why)
+	if node := p.Spec.NodeSelector[corev1.LabelHostname]; why != nil && node != "" {
+		if how := refused(p); how != "" {
+			return &refusedError{fmt.Errorf("node %s %s (%w)", node, how, why)}
+		}
 	}
 	return why
 }
+
+// refusedError says that a node takes no more pods. The study goes on as if the node was lost.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// Is reports whether target is sandbox.ErrNodeLost.
+func (*refusedError) Is(target error) bool { return target == sandbox.ErrNodeLost }
 
 // ended says why a pod's container ended before its trial.
 func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
@@ -371,18 +381,30 @@ func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
 // its plugins NodeAffinity, TaintToleration and NodeUnschedulable (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
 var refuses = regexp.MustCompile(`^\d+ node\(s\) (didn't match Pod's node affinity/selector|had untolerated taint.*|were unschedulable)$`)
 
-// refused reports whether a pod is not scheduled because its node takes no pods any more, and for no other reason. The nodes of a
-// study have taken pods when it began.
-func refused(p *corev1.Pod) bool {
+// refused says why a pod's node takes no pods any more, if the pod is not scheduled for that reason and for no other; "": it is not
+// so. The nodes of a study have taken pods when it began. The message does not say which node has which reason, and Kubernetes
+// 1.34 does not name the taint.
+func refused(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue
 		}
 		_, reasons, _ := strings.Cut(c.Message, "nodes are available: ")
 		reasons, _, _ = strings.Cut(strings.TrimSuffix(reasons, "."), ". ") // what follows is of preemption
-		return !slices.ContainsFunc(strings.Split(reasons, ", "), func(r string) bool { return !refuses.MatchString(r) })
+		cordoned, tainted := strings.Contains(reasons, "were unschedulable"), strings.Contains(reasons, "untolerated taint")
+		switch all := strings.Split(reasons, ", "); {
+		case slices.ContainsFunc(all, func(r string) bool { return !refuses.MatchString(r) }):
+			return ""
+		case cordoned && tainted:
+			return "takes no more pods, because it was cordoned or has a new taint"
+		case cordoned:
+			return "takes no more pods, because it was cordoned"
+		case tainted:
+			return "takes no more pods, because it has a new taint, such as that of a node that is not ready"
+		}
+		return "is not in the cluster any more"
 	}
-	return false
+	return ""
 }
 
 // instance is one pod.
