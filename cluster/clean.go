@@ -30,10 +30,19 @@ const goneWithin = time.Minute
 func (s *Site) Clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	out, err := s.clean(ctx, study, dry)
 	if err == nil && study != "" && len(out) == 0 {
-		err = fmt.Errorf("study %s does not exist on %s; `tare clean --on k8s --dry-run` lists the studies", study, s.api.Server())
+		where := "on " + s.api.Server()
+		if s.Namespace != "" {
+			where = "in namespace " + s.Namespace + " of " + s.api.Server()
+		}
+		err = &NoStudyError{fmt.Errorf("study %s does not exist %s; `tare clean --on k8s%s --dry-run` lists the studies", study, where, s.in())}
 	}
 	return out, err
 }
+
+// NoStudyError says that a study that was named does not exist.
+type NoStudyError struct{ error }
+
+func (e *NoStudyError) Unwrap() error { return e.error }
 
 func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	ours := labels.Set{pod.LabelManaged: pod.Managed}
@@ -42,7 +51,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	}
 	selector, err := labels.ValidatedSelectorFromSet(ours)
 	if err != nil {
-		return nil, fmt.Errorf("--study %s is not a study ID: %w", study, err)
+		return nil, &NoStudyError{fmt.Errorf("--study %s is not a study ID: %w", study, err)}
 	}
 	which := selector.String()
 	if s.Namespace != "" {

@@ -286,6 +286,11 @@ const upWithin = 3 * time.Minute
 
 // connect starts a coordinator for a study and connects to it.
 func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err error) {
+	if s.Namespace != "" {
+		if err := s.missing(ctx); err != nil {
+			return nil, &site.UnableError{Err: err}
+		}
+	}
 	on, err := s.choose(r.Study)
 	if err != nil {
 		return nil, &site.UnableError{Err: err}

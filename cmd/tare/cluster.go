@@ -182,7 +182,11 @@ func (f *clusterFlags) clean(ctx context.Context, study string, dry bool) ([]cla
 	if err := s.Reach(f.Where); err != nil {
 		return nil, err
 	}
-	return s.Clean(ctx, study, dry)
+	found, err := s.Clean(ctx, study, dry)
+	if errors.As(err, new(*cluster.NoStudyError)) {
+		err = coded(exitUsage, "%w", err)
+	}
+	return found, err
 }
 
 // offeredIn is what a study can be made of on a cluster where these are the sandboxes. A host's study
