@@ -106,7 +106,7 @@ func (s *Site) volumesOf(ctx context.Context, removed map[string]bool) (out []cl
 		for i := range all.Items {
 			v := &all.Items[i]
 			if of := v.Spec.ClaimRef; of != nil && removed[of.Namespace] {
-				out = append(out, claim.Leftover{Kind: "PersistentVolume", Name: v.Name, Err: fmt.Errorf("it is %s and still exists after %s; run `kubectl describe pv %s` to see why", v.Status.Phase, goneWithin, v.Name)})
+				out = append(out, claim.Leftover{Kind: "PersistentVolume", Name: v.Name, Err: fmt.Errorf("it is %s and still exists after %s; run `kubectl describe pv %s` to see why", v.Status.Phase, minutes(goneWithin), v.Name)})
 			}
 		}
 		if len(out) == 0 {
@@ -186,7 +186,7 @@ func (s *Site) unused(ctx context.Context, id, namespace string, begun time.Time
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: coordinatorName(id)}}
 	switch err := s.api.Get(ctx, p); {
 	case kube.IsGone(err) && time.Since(begun) < upWithin: // its coordinator may be about to be made
-		return usedError(fmt.Sprintf("a study may be starting there; try again in %s", upWithin))
+		return usedError(fmt.Sprintf("a study may be starting there; try again in %s", minutes(upWithin)))
 	case kube.IsGone(err):
 		return nil
 	case err != nil:
@@ -217,7 +217,7 @@ func (s *Site) in() string {
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, fmt.Errorf("it still exists after %s; `kubectl describe namespace %s` shows why", goneWithin, n.Name))
+	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, fmt.Errorf("it still exists after %s; `kubectl describe namespace %s` shows why", minutes(goneWithin), n.Name))
 	defer cancel()
 	if err := s.api.Delete(ctx, n, 0); err != nil {
 		return err

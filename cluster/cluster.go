@@ -346,7 +346,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 		return nil, err
 	}
 	s.left(&c.made)
-	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", upWithin))
+	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", minutes(upWithin)))
 	defer cancel()
 	id := c.made.id
 	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, AtOnce: s.AtOnce, AtMost: bound.atMost, Skips: bound.skips, Alone: bound.alone, QPS: s.qps}

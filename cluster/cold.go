@@ -129,7 +129,7 @@ const looksAtOnce = 100
 
 // absent returns the images that a node does not have. A continued study has already used some, and so may an earlier study.
 func (c *copies) absent(ctx context.Context, node string, refs []string) (out []string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the kubelet did not report them within %s", upWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the kubelet did not report them within %s", minutes(upWithin)))
 	defer cancel()
 	for some := range slices.Chunk(refs, looksAtOnce) {
 		c.mu.Lock()

@@ -230,7 +230,7 @@ func (s *insideSite) await(ctx context.Context, users <-chan net.Conn, patience 
 			if s.open != nil {
 				s.open.Close()
 			}
-			return nil, fmt.Errorf("no user connected within %s", patience)
+			return nil, fmt.Errorf("no user connected within %s", minutes(patience))
 		case <-changed:
 		}
 	}

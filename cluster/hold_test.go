@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -84,7 +85,12 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // site is the cluster of that API server, as long as the test runs.
 func (s *studies) site(t *testing.T) *Site {
 	t.Helper()
-	h := httptest.NewServer(s)
+	return reached(t, httptest.NewServer(s))
+}
+
+// reached is the cluster of an API server, as long as the test runs.
+func reached(t *testing.T, h *httptest.Server) *Site {
+	t.Helper()
 	t.Cleanup(h.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + h.URL + "\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
@@ -177,6 +183,39 @@ func TestPromise(t *testing.T) {
 	// A tare that was killed here comes back.
 	if back, err := s.reconnect(t.Context(), card); back != nil || err != nil || len(api.all) > 0 {
 		t.Errorf("%v, %v, %d namespaces are left", back, err, len(api.all))
+	}
+}
+
+// TestEnded: a coordinator that ended or was deleted is told from one that may still run.
+func TestEnded(t *testing.T) {
+	now := metav1.Now()
+	ended := func(s corev1.PodStatus) *corev1.Pod { return &corev1.Pod{Status: s} }
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod // nil: there is none
+		want string      // "": it may run
+	}{
+		"runs":          {ended(corev1.PodStatus{Phase: corev1.PodRunning}), ""},
+		"gone":          {nil, " was deleted"},
+		"being deleted": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, " was deleted"},
+		"evicted":       {ended(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}), " has ended (Evicted)"},
+		"killed": {ended(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}}}}}), " has ended (OOMKilled)"},
+		"done": {ended(corev1.PodStatus{Phase: corev1.PodSucceeded}), " has ended"},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if c.pod != nil {
+				_ = json.NewEncoder(w).Encode(c.pod)
+				return
+			}
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+		}))
+		s := reached(t, h)
+		err := s.ended(t.Context(), &deployment{id: "t1", namespace: "tare-t1"})
+		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != "the study's coordinator in namespace tare-t1"+c.want {
+			t.Errorf("%s: %s, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -1,16 +1,23 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"tare/cluster/control"
+	"tare/cluster/kube"
 	"tare/plan"
 	"tare/record"
 	"tare/site"
+	"tare/site/remote"
 )
 
 // session is an open study, whose end takes the coordinator away. A connection that is lost is made
@@ -20,7 +27,7 @@ type session struct {
 	connection *connection
 	site       *Site
 	request    site.Request
-	gone       bool // it was not reached again; all nodes are lost, and waiting for each takes long
+	gone       error // why it is not reached again; all nodes are lost, and waiting for each takes long
 }
 
 // againMost is how often a connection may be lost within one question: who sends what no coordinator
@@ -29,21 +36,60 @@ const againMost = 3
 
 // Trials implements site.Session.
 func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
-	for try := 0; ; try++ {
+	for try := 0; s.gone == nil; try++ {
 		made := s.Session.Trials(ctx, nexts)
-		if ctx.Err() != nil || s.gone || !s.connection.coordinator.Lost() || try == againMost {
+		lost := s.connection.coordinator.Lost()
+		if ctx.Err() != nil || lost == nil || try == againMost {
 			return made
 		}
-		s.site.Say("the connection to the cluster is lost; reconnecting for up to %s", lonely)
-		if err := s.again(ctx); err != nil {
-			if s.gone = ctx.Err() == nil; s.gone {
-				s.site.Say("%v", err)
+		err := s.site.ended(ctx, &s.connection.made)
+		if err == nil {
+			s.site.Say("the connection to the cluster is lost; reconnecting for up to %s", minutes(lonely))
+			err = s.again(ctx)
+		}
+		switch {
+		case err == nil:
+			s.site.Say("reconnected")
+			continue
+		case ctx.Err() != nil:
+			return made
+		}
+		s.gone = err
+		for i := range made { // those that the coordinator did not make
+			if f := made[i].Failure; f != nil && f.Reason == lost.Error() {
+				f.Reason = err.Error()
 			}
-			return made
 		}
-		s.site.Say("reconnected")
+		return made
 	}
+	return remote.Missing(nexts, s.gone)
 }
+
+// ended says what became of a coordinator that has ended; nil: it may still run.
+func (s *Site) ended(ctx context.Context, made *deployment) error {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: made.namespace, Name: coordinatorName(made.id)}}
+	err := s.api.Get(ctx, p)
+	who := "the study's coordinator in namespace " + made.namespace
+	switch {
+	case kube.IsGone(err) || err == nil && p.DeletionTimestamp != nil:
+		return fmt.Errorf("%s was deleted", who)
+	case err != nil || p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed:
+		return nil
+	}
+	why := cmp.Or(p.Status.Message, p.Status.Reason)
+	for i := range p.Status.ContainerStatuses {
+		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			why = cmp.Or(why, t.Message, t.Reason)
+		}
+	}
+	if why = strings.TrimSpace(why); why == "" {
+		return fmt.Errorf("%s has ended", who)
+	}
+	return fmt.Errorf("%s has ended (%.*s)", who, kube.MaxReason, why)
+}
+
+// minutes is a time of whole minutes in words.
+func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int(d.Minutes())) }
 
 // againEvery is the pause between two tries to connect.
 const againEvery = 2 * time.Second
@@ -62,12 +108,12 @@ func (s *session) again(ctx context.Context) error {
 			}
 			_ = s.connection.coordinator.Close() // for the next try
 		}
-		if made := &s.connection.made; s.site.unused(ctx, made.id, made.namespace, time.Time{}) == nil {
-			return fmt.Errorf("the study's coordinator in namespace %s has ended or was deleted", made.namespace)
+		if ended := s.site.ended(ctx, &s.connection.made); ended != nil {
+			return ended
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("cannot reach the coordinator: %w", err)
+			return fmt.Errorf("the study's coordinator in namespace %s was not reached within %s (%w)", s.connection.made.namespace, minutes(lonely), err)
 		case <-time.After(againEvery):
 		}
 	}
@@ -109,7 +155,7 @@ func (s *session) Leave() {
 // hold trials that nobody has fetched.
 func (s *session) Close() {
 	c := s.connection
-	if c.coordinator.Lost() {
+	if c.coordinator.Lost() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), returnWithin)
 		defer cancel()
 		if s.site.unused(ctx, c.made.id, c.made.namespace, time.Time{}) != nil {

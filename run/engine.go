@@ -49,7 +49,7 @@ type Event struct {
 }
 
 // ErrNoNode says that the last node was lost, or all of them at once. What was finished is kept.
-var ErrNoNode = errors.New("no more trials can run; mend that and repeat the same command: it resumes from here")
+var ErrNoNode = errors.New("no more trials can run")
 
 // Nodes are the names of a session's nodes, as plan.New takes them.
 func Nodes(s site.Session) []string {

@@ -7,6 +7,7 @@ import (
 
 	"tare/host/image"
 	"tare/report/terminal"
+	"tare/run"
 	"tare/site"
 	"tare/site/claim"
 	"tare/study"
@@ -59,7 +60,7 @@ func exitCode(err error, stderr io.Writer) int {
 		code = exitUsage
 	case errors.As(err, &held):
 		code = exitHeld
-	case errors.As(err, &unable):
+	case errors.As(err, &unable) || errors.Is(err, run.ErrNoNode):
 		code = exitHost
 	case errors.As(err, &bad):
 		code, prefix = exitUsage, "" // file:line:column must begin the line

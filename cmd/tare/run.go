@@ -199,6 +199,9 @@ func (a *app) measure(ctx context.Context, st *study.Study, at site.About, s sit
 			return err
 		}
 	}
+	if errors.Is(runErr, run.ErrNoNode) {
+		return coded(exitHost, "%w; what was finished is kept; go on with `%s`", runErr, goOn(db.Dir(), at))
+	}
 	if runErr != nil && !errors.Is(runErr, site.ErrInterrupted) {
 		return runErr
 	}

@@ -366,7 +366,7 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	case err != nil:
 		return err
 	case lost:
-		return coded(exitFailed, "%s; what was measured before is in %s", x.trials[len(x.trials)-1].Failure.Reason, db.Dir())
+		return coded(exitHost, "%s; what was measured before is in %s", x.trials[len(x.trials)-1].Failure.Reason, db.Dir())
 	case runErr != nil:
 		return coded(exitInterrupted, "interrupted: this is what is known so far")
 	}

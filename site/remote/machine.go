@@ -98,13 +98,13 @@ func (m *Machine) Close() error {
 	return err
 }
 
-// Lost reports whether the connection has ended.
-func (m *Machine) Lost() bool {
+// Lost says that the connection has ended, and why; nil: it has not.
+func (m *Machine) Lost() error {
 	select {
 	case <-m.link.gone:
-		return true
+		return m.lost(m.link.err)
 	default:
-		return false
+		return nil
 	}
 }
 
@@ -174,10 +174,15 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	if err == nil && len(out) < len(nexts) {
 		err = impossible("%d trials of %d", len(out), len(nexts))
 	}
-	for _, n := range nexts[len(out):] {
+	return append(out, Missing(nexts[len(out):], err)...)
+}
+
+// Missing are trials that the machine cannot make: they fail like those of a lost node.
+func Missing(nexts []plan.Next, why error) (out []record.Made) {
+	for _, n := range nexts {
 		out = append(out, record.Made{Trial: &record.Trial{
 			Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Start: time.Now(), Status: record.Failed,
-			Failure: &record.Failure{Kind: record.NodeLost, Reason: err.Error()},
+			Failure: &record.Failure{Kind: record.NodeLost, Reason: why.Error()},
 		}})
 	}
 	return out
