@@ -21,18 +21,26 @@ import (
 // it: every trial has others.
 var sandboxName = regexp.MustCompile(`\bt[0-9a-z]+-[0-9]+-[a-z]+[0-9]*\b`)
 
-// reasons counts the ways in which a cell's trials failed, in the order in which
+// reasons counts the ways in which a cell's trials failed by a fault of the cell, as Reasons does.
+func reasons(trials []*record.Trial) (failed int, out []Reason) {
+	var of []FailedTrial
+	for _, t := range trials {
+		if t.Status != record.OK && !t.Failure.Passing() {
+			of = append(of, failedTrial(t))
+		}
+	}
+	return len(of), Reasons(of)
+}
+
+// Reasons counts the ways in which trials failed, in the order in which
 // each was last seen. Texts that differ by the sandbox's name alone are one way;
 // the last of them stands for all.
-func reasons(trials []*record.Trial) (failed int, out []Reason) {
-	for _, t := range trials {
-		if t.Status == record.OK || t.Failure.Passing() {
-			continue
-		}
-		failed++
-		r := Reason{Kind: "other", Text: "no reason is on record", Count: 1}
-		if f := t.Failure; f != nil {
-			r.Phase, r.Kind, r.Text = f.Phase, f.Kind, f.Reason
+func Reasons(failed []FailedTrial) (out []Reason) {
+	for i := range failed {
+		f := &failed[i].Failure
+		r := Reason{Phase: f.Phase, Kind: f.Kind, Text: f.Reason, Count: 1}
+		if *f == (record.Failure{}) {
+			r.Kind, r.Text = "other", "no reason is on record"
 		}
 		if i := slices.IndexFunc(out, func(o Reason) bool {
 			return o.Phase == r.Phase && o.Kind == r.Kind && nameless(o.Text) == nameless(r.Text)
@@ -42,7 +50,7 @@ func reasons(trials []*record.Trial) (failed int, out []Reason) {
 		}
 		out = append(out, r)
 	}
-	return failed, out
+	return out
 }
 
 func nameless(text string) string { return sandboxName.ReplaceAllString(text, "NAME") }
@@ -53,12 +61,16 @@ func (a *analysis) failures(r *Result) {
 			continue
 		}
 		r.Failed++
-		f := FailedTrial{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Cell: t.Cell}
-		if t.Failure != nil {
-			f.Failure = *t.Failure
-		}
-		r.Failures = append(r.Failures, f)
+		r.Failures = append(r.Failures, failedTrial(t))
 	}
+}
+
+func failedTrial(t *record.Trial) FailedTrial {
+	f := FailedTrial{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Cell: t.Cell}
+	if t.Failure != nil {
+		f.Failure = *t.Failure
+	}
+	return f
 }
 
 // warnings gathers those that say the same but for their numbers: the first

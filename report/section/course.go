@@ -266,27 +266,40 @@ func share(x float64) string {
 	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }
 
-// Failures lists what failed: once for each cell, not for each response.
+// Failures lists what failed: once for each cell, not for each response. The trials that failed by no fault of their cell
+// follow: the head counts them as well.
 func Failures(r *analyse.Result) *Section {
 	s := &Section{ID: "failures", Title: "Failed trials"}
-	seen := make(map[string]bool)
-	for i := range r.Compared {
-		c := &r.Compared[i]
-		key := c.Cell.Key()
-		if seen[key] || c.Failed == 0 && c.GaveUp == "" {
-			continue
-		}
-		seen[key] = true
-		for _, f := range c.Failures {
+	list := func(cell string, reasons []analyse.Reason) {
+		for _, f := range reasons {
 			where := f.Kind
 			if f.Phase != "" {
 				where += " in " + f.Phase
 			}
-			s.Item(key, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
+			s.Item(cell, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
 		}
+	}
+	compared := make(map[string]bool)
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		key := c.Cell.Key()
+		if compared[key] {
+			continue
+		}
+		compared[key] = true
+		list(key, c.Failures)
 		if c.GaveUp != "" {
 			s.Item(key, "given up, "+c.GaveUp)
 		}
+	}
+	var others ordered.Groups[string, analyse.FailedTrial]
+	for _, f := range r.Failures {
+		if key := f.Cell.Key(); f.Failure.Passing() || !compared[key] {
+			others.Add(key, f)
+		}
+	}
+	for key, failed := range others.All() {
+		list(key, analyse.Reasons(failed))
 	}
 	return s
 }
