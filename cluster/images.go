@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ type Image struct {
 	User      string              // whose number only the image tells: a name, or a user with a named group
 	UID, GID  *int64              // of its user; nil: not known, or root
 	Copies    map[string][]string // references of its copies for cold starts, by processor
-	Missing   string              // why the cluster cannot use it, in words a user can act on; "": it can
+	Missing   string              // why the cluster cannot use it, and which it is, in words a user can act on; "": it can
 }
 
 // askWithin bounds what a registry may take to say what an image is.
@@ -36,31 +37,53 @@ const askWithin = 15 * time.Second
 // lookWithin is askWithin for tare's own image, of which nothing but its absence matters.
 const lookWithin = 5 * time.Second
 
-// references finds what the names of a study's images stand for, without asking anyone.
-func references(r site.Request, loads map[string]workload.Workload, apps map[string]string) (map[string]Image, error) {
+// references finds what the names of a study's images stand for, without asking anyone. It tells the user of all images that must be
+// pushed first, because each cell tells only of one.
+func (s *Site) references(r site.Request, loads map[string]workload.Workload) (map[string]Image, error) {
 	names, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: loads}).NeedsImages()
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]Image{}
+	out, push := map[string]Image{}, []string{}
 	for _, name := range names {
 		img := Image{}
-		if img.Reference, err = reference(name, apps); err != nil {
-			img.Missing = err.Error()
+		if img.Reference, err = reference(name, s.Apps); err != nil {
+			img.Missing = fmt.Sprintf("image %s: %v", name, err)
 		}
+		if out[name] = img; errors.Is(err, errNotPushed) {
+			push = append(push, name)
+		}
+	}
+	if len(push) < 2 {
+		return out, nil
+	}
+	lines := "the cluster must pull these images of the study from a registry; push them, and add --app NAME=REFERENCE for each, with the reference that is printed:"
+	for _, name := range push {
+		img := out[name]
+		img.Missing = fmt.Sprintf("images %s: the cluster must pull them from a registry; push each with `tare image push NAME REGISTRY/NAME`, then give --app NAME=REFERENCE for each", strings.Join(push, ", "))
 		out[name] = img
+		lines += "\n" + pushes(name)
+	}
+	if s.Say != nil {
+		s.Say("%s", lines)
 	}
 	return out, nil
+}
+
+// pushes is the command that pushes what a study names as an image: a name, or a path.
+func pushes(name string) string {
+	return fmt.Sprintf("tare image push %s REGISTRY/%s", name, path.Base(name))
 }
 
 // images finds out what a study's images are, for nodes of these processors. The registries are asked from here,
 // with the user's credentials. Where one does not answer, the nodes may have the image all the same.
 func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[string]Image, error) {
-	out, err := references(r, s.Workloads, s.Apps)
+	out, err := s.references(r, s.Workloads)
 	if err != nil {
 		return nil, err
 	}
 	var root []string
+	var absent []error
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		img := out[name]
 		if img.Missing != "" {
@@ -73,9 +96,9 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, image.ErrAbsent):
-			return nil, fmt.Errorf("image %s: %w", img.Reference, err)
+			absent = append(absent, fmt.Errorf("image %s: %w", img.Reference, err))
 		case errors.Is(err, image.ErrPlatform) || errors.Is(err, image.ErrReference):
-			img.Missing = err.Error()
+			img.Missing = fmt.Sprintf("image %s: %v", name, err)
 		case err != nil:
 			if errors.Is(err, image.ErrInsecure) {
 				err = fmt.Errorf("%w; give --insecure-registry to ask it anyway", err)
@@ -90,6 +113,9 @@ func (s *Site) images(ctx context.Context, r site.Request, archs []string) (map[
 			img.Copies = copies
 		}
 		out[name] = img
+	}
+	if len(absent) > 0 {
+		return nil, errors.Join(absent...)
 	}
 	if len(root) > 0 {
 		s.Say("the user of these images is root, so in pods their programs run as user %d (docs/cluster.md): %s", pod.User, strings.Join(root, ", "))
@@ -167,6 +193,9 @@ func numbers(user string) (uid, gid *int64, root bool) {
 	return &id, &group, false
 }
 
+// errNotPushed says that the cluster cannot pull what a study names, until the user pushes it to a registry.
+var errNotPushed = errors.New("the cluster must pull it from a registry")
+
 // reference is what pods pull for the name of an image in a study.
 func reference(name string, apps map[string]string) (string, error) {
 	switch ref, given := apps[name]; {
@@ -174,10 +203,8 @@ func reference(name string, apps map[string]string) (string, error) {
 		return ref, nil
 	case name == volume.HostRoot:
 		return "", errors.New("a pod cannot use your machine's files; name an image with the program")
-	case strings.HasPrefix(name, "/") || strings.HasPrefix(name, "."):
-		return "", fmt.Errorf("the cluster cannot use your machine's files; push the image to a registry, and give --app %s=REFERENCE", name)
-	case !strings.ContainsAny(name, "/:@"):
-		return "", fmt.Errorf("the cluster must pull it from a registry; push it with `tare image push %s REGISTRY/%s:TAG`, then give --app %s=REFERENCE", name, name, name)
+	case strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".") || !strings.ContainsAny(name, "/:@"):
+		return "", fmt.Errorf("%w; push it with `%s`, then give --app %s=REFERENCE", errNotPushed, pushes(name), name)
 	}
 	return name, nil
 }
@@ -190,7 +217,7 @@ func (s *insideSite) users(ctx context.Context) {
 			continue
 		}
 		if err := s.user(ctx, &img, fmt.Sprintf("%s-user-%d", s.brief.ID, i), name); err != nil {
-			img.Missing = fmt.Sprintf("cannot look up the number of its user %q: %v", img.User, err)
+			img.Missing = fmt.Sprintf("image %s: cannot look up the number of its user %q: %v", name, img.User, err)
 		}
 		img.User = ""
 		s.brief.Images[name] = img

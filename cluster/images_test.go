@@ -11,9 +11,16 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"tare/catalogue"
+	"tare/cluster/pod"
 	"tare/host/image"
 	"tare/record"
+	"tare/sandbox"
+	"tare/site"
+	"tare/study"
 	"tare/trial"
+	"tare/workload"
+	workloadall "tare/workload/all"
 )
 
 // TestReference: a registry's reference is used as it is; what only this machine has needs one.
@@ -28,10 +35,52 @@ func TestReference(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"nginx": "--app nginx=REFERENCE", "./rootfs": "--app ./rootfs=REFERENCE", "/srv/x": "push the image to a registry", "host": "name an image",
+		"nginx": "--app nginx=REFERENCE", "./rootfs": "--app ./rootfs=REFERENCE", "/srv/x": "tare image push /srv/x REGISTRY/x`", "host": "name an image",
 	} {
 		if got, err := reference(name, apps); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is %s, %v, want %s", name, got, err, want)
+		}
+	}
+}
+
+// TestReferences: all images that must be pushed are told at once, whichever of them a cell asks for first.
+func TestReferences(t *testing.T) {
+	const text = "study: s\nfactors: {sandbox: [process]}\nworkloads: {http.nginx: {}, redis: {}}\nstop: {fixed: 1}\nsentinel: off\n"
+	loads := map[string]workload.Workload{}
+	for _, w := range workloadall.Workloads() {
+		loads[w.Name()] = w
+	}
+	for _, c := range []struct {
+		apps       map[string]string
+		say, wants string // "": nothing is said, or missing
+	}{
+		{nil, "\ntare image push nginx REGISTRY/nginx\ntare image push redis REGISTRY/redis\ntare image push wrk REGISTRY/wrk", "images nginx, redis, wrk: "},
+		{map[string]string{"nginx": "r/nginx:1"}, "\ntare image push redis REGISTRY/redis\ntare image push wrk REGISTRY/wrk", "images redis, wrk: "},
+		{map[string]string{"nginx": "r/nginx:1", "redis": "r/redis:1"}, "", "image wrk: the cluster must pull it from a registry; push it with `tare image push wrk REGISTRY/wrk`"},
+		{map[string]string{"nginx": "r/nginx:1", "redis": "r/redis:1", "wrk": "r/wrk:1"}, "", ""},
+	} {
+		var said []string
+		s := &Site{Apps: c.apps, classes: []pod.Class{{Name: sandbox.Native}}, Say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+		cat := catalogue.Of(workloadall.Workloads(), s.Kinds(), nil)
+		st, err := study.Parse("s.yaml", []byte(text), cat, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, err := s.references(site.Request{Study: st, Catalogue: cat}, loads)
+		if err != nil || len(images) != 3 {
+			t.Fatal(images, err)
+		}
+		if got := strings.Join(said, "|"); !strings.HasSuffix(got, c.say) || (got == "") != (c.say == "") {
+			t.Errorf("%v: said %q, want %q", c.apps, got, c.say)
+		}
+		for name, img := range images {
+			want := c.wants
+			if _, given := c.apps[name]; given {
+				want = ""
+			}
+			if !strings.HasPrefix(img.Missing, want) || (img.Missing == "") != (want == "") {
+				t.Errorf("%v: image %s: %q, want %q", c.apps, name, img.Missing, want)
+			}
 		}
 	}
 }
@@ -60,7 +109,7 @@ func TestUserOfImage(t *testing.T) {
 // TestCheckImage: what is known of an image decides whether its own command, or a program in it, can run.
 func TestCheckImage(t *testing.T) {
 	p := place{images: map[string]Image{
-		"gone": {Missing: "push it"}, "mute": {Image: trial.Image{Problem: "it has no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
+		"gone": {Missing: "image gone: push it"}, "mute": {Image: trial.Image{Problem: "it has no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
 	}}
 	for _, c := range []struct {
 		demand trial.Demand

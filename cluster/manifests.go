@@ -144,7 +144,7 @@ func (s *Site) planned(r site.Request, loads map[string]workload.Workload, st *p
 	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, st)) {
 		kinds[k.Name()] = k
 	}
-	images, err := references(r, loads, s.Apps)
+	images, err := s.references(r, loads)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -139,7 +139,7 @@ func (p place) Image(name string) (trial.Image, error) {
 	case !known:
 		return img.Image, fmt.Errorf("image %s was not looked up; this is a bug in tare, please report it", name)
 	case img.Missing != "":
-		return img.Image, fmt.Errorf("image %s: %s", name, img.Missing)
+		return img.Image, errors.New(img.Missing)
 	}
 	return img.Image, nil
 }
