@@ -152,12 +152,22 @@ func (k *RuntimeClass) Cannot(want *sandbox.Want) error {
 		case v.Mode == volume.Block && k.Traits(nil).Family == record.FamilyGVisor:
 			return errors.New("gVisor cannot open block devices of the host; use a volume with a file system")
 		case v.Mode == volume.Block && !claimed(v, want.Options):
-			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; write %s: default, or the name of a StorageClass", v.Name, storageClass)
+			return fmt.Errorf("volume %s: on a cluster, a block device needs a claim; add %s, or write the same under factors; in place of default, you can name a StorageClass", v.Name, claimFlags(v.Size, want.Options[claimSize]))
 		case claimed(v, want.Options) && tooSmall(v.Size, want.Options[claimSize]):
 			return fmt.Errorf("%s %s: the workload needs %s; write that size or a larger one", claimSize, want.Options[claimSize], param.FormatSize(v.Size))
 		}
 	}
 	return nil
+}
+
+// claimFlags are the flags that give a study claims for volumes of this size. The usual size of a claim is more than many clusters have on
+// each node, so they name one that is enough, in whole GiB.
+func claimFlags(need int64, given string) string {
+	out := "--set " + storageClass + "=" + defaultClass
+	if given == "" || given == usualClaim {
+		out += " --set " + claimSize + "=" + param.FormatSize(max((need+1<<30-1)>>30, 1)<<30)
+	}
+	return out
 }
 
 // tooSmall reports whether the study sets a claim size below what a volume needs. The default grows with the need.

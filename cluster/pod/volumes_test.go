@@ -65,6 +65,10 @@ func TestClaims(t *testing.T) {
 func TestCheckVolumes(t *testing.T) {
 	small := onClass("fast", volume.Filesystem, volume.Disk)
 	small.Options[claimSize] = "1GiB"
+	sized := onClass(noClass, volume.Block, volume.Disk)
+	sized.Options[claimSize] = "30GiB"
+	tiny := onClass(noClass, volume.Block, volume.Disk)
+	tiny.Volumes[0].Size = 1<<30 + 1
 	for _, c := range []struct {
 		handler string
 		want    sandbox.Want
@@ -78,7 +82,9 @@ func TestCheckVolumes(t *testing.T) {
 		{"runc", onClass(defaultClass, volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no default"},
 		{"runc", onClass("slow", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no StorageClass \"slow\"; write one of none, fast"},
 		{"runc", onClass("fast", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast", Keeps: true}}, "Retain"},
-		{"runc", onClass(noClass, volume.Block, volume.Disk), nil, "write storage-class: default"},
+		{"runc", onClass(noClass, volume.Block, volume.Disk), nil, "add --set storage-class=default --set claim-size=20GiB, or"},
+		{"runc", sized, nil, "add --set storage-class=default, or"},
+		{"runc", tiny, nil, "--set claim-size=2GiB, or"},
 		{"runsc", onClass("fast", volume.Block, volume.Disk), nil, "gVisor cannot open"},
 		{"runc", small, nil, "claim-size 1GiB: the workload needs 20GiB"},
 	} {

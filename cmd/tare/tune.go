@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/report/section"
 	"tare/report/terminal"
@@ -114,7 +116,8 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	first, err := a.firstLevel(st, names[0], sets)
+	had := func(factor string) []string { return a.had(file, where.About(), factor) }
+	first, err := a.firstLevel(st, names[0], sets, had)
 	if err != nil {
 		return err
 	}
@@ -124,7 +127,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, goal, "tables=none")
 	for _, name := range names[1:] {
-		if _, err := a.firstLevel(st, name, sets); err != nil {
+		if _, err := a.firstLevel(st, name, sets, had); err != nil {
 			return err
 		}
 	}
@@ -181,6 +184,26 @@ func (a *app) untuned(file string, at site.About, sets []string) (*study.Study, 
 	return nil, err
 }
 
+// had returns the sandboxes of a study's file that have a factor. If the site does not know all of the file's sandboxes, this host may.
+func (a *app) had(file string, at site.About, factor string) (out []string) {
+	st, _, _, err := a.open(file, at, runFlags{})
+	if err != nil {
+		st, _, err = readStudyOf(offered, file, nil)
+	}
+	if err != nil {
+		return nil
+	}
+	for _, s := range st.Strata {
+		for _, c := range s.Cells {
+			if _, has := c.Get(factor); has {
+				level, _ := c.Get(study.FactorSandbox)
+				out = ordered.Add(out, level)
+			}
+		}
+	}
+	return out
+}
+
 // tuneAgain is the command line that goes on with the results folder of another, at the site of a flag: a search goes on with
 // the flags that it has, but not with --fresh, which made the folder.
 func tuneAgain(args []string, dir, own, flag string) string {
@@ -230,8 +253,9 @@ func mixed(mix string) []string {
 }
 
 // firstLevel returns the first level of a factor of the study, which is the baseline of the others. The last
-// of the sets that gives the factor levels wins. The sandbox is refused, because no sandbox is lower than another.
-func (a *app) firstLevel(st *study.Study, factor string, sets []string) (string, error) {
+// of the sets that gives the factor levels wins. The sandbox is refused, because no sandbox is lower than another. had returns the sandboxes
+// that have a factor in the file as it is.
+func (a *app) firstLevel(st *study.Study, factor string, sets []string, had func(string) []string) (string, error) {
 	if factor == study.FactorSandbox {
 		return "", coded(exitUsage, "sandboxes have no order, so none of them is the lowest that suffices; compare them with `tare run`, or tune another factor")
 	}
@@ -247,10 +271,16 @@ func (a *app) firstLevel(st *study.Study, factor string, sets []string) (string,
 			levels = strings.Split(own, ",")
 		}
 	}
-	switch len(levels) {
-	case 0:
+	switch {
+	case len(levels) == 0 && slices.Contains(st.Dropped, factor):
+		instead := "give one that has it with --set sandbox=..."
+		if h := had(factor); len(h) > 0 {
+			instead = fmt.Sprintf("in the file, %s %s it; keep one with --set sandbox=...", words.List(h), has(len(h)))
+		}
+		return "", coded(exitUsage, "no sandbox left in the study has the factor %q; %s", factor, instead)
+	case len(levels) == 0:
 		return "", coded(exitUsage, "the study has no factor %q; %s", factor, param.Suggest(factor, names))
-	case 1:
+	case len(levels) == 1:
 		return "", coded(exitUsage, "the factor %s has one level, and nothing can be chosen; write --factor %s=level,level,...", factor, factor)
 	}
 	if falls(levels) {

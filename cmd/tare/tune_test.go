@@ -283,6 +283,7 @@ calls: off
 	for args, want := range map[string]string{
 		"--factor default_vcpus --factor sandbox":       `sandboxes have no order`,
 		"--factor default_vcpus --factor threads":       `the study has no factor "threads"`,
+		"--factor default_vcpus --set sandbox=process":  `no sandbox left in the study has the factor "default_vcpus"; in the file, vm has it; keep one with --set sandbox=...`,
 		"--factor default_vcpus=2":                      "the factor default_vcpus has one level",
 		"--factor default_vcpus --factor default_vcpus": "is in factors twice",
 	} {
