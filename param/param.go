@@ -48,6 +48,8 @@ type Param struct {
 	Storage bool `json:"-"`
 	// Offered says that it is how many requests a second are due, however fast they are answered.
 	Offered bool `json:"-"`
+	// Milli says that a Float may also be in thousandths, as Kubernetes writes processors: 500m is 0.5.
+	Milli bool `json:"-"`
 	// Replaces is the parameter in whose place it is, unless it has its default. A study has no use for both.
 	Replaces string `json:"-"`
 	// Valid says what is wrong with a text that suits the type: the whole value or, of a List or
@@ -62,7 +64,7 @@ type Param struct {
 type Values map[string]string
 
 // Check reads text as p's type and returns it as written, without the spaces
-// around it. The error says what is wrong and what to write.
+// around it; thousandths (Milli) are returned as a number. The error says what is wrong and what to write.
 func (p Param) Check(text string) (string, error) {
 	switch p.Type {
 	case File:
@@ -104,6 +106,9 @@ func (p Param) Check(text string) (string, error) {
 		}
 		n = float64(i)
 	case Float:
+		if m, err := strconv.ParseUint(strings.TrimSuffix(text, "m"), 10, 32); err == nil && p.Milli && strings.HasSuffix(text, "m") {
+			text = strconv.FormatFloat(float64(m)/1000, 'f', -1, 64)
+		}
 		n, err = strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 			return "", fmt.Errorf("%q is not a number; write a number%s", text, p.bounds())
@@ -149,6 +154,9 @@ func (p Param) bounds() string {
 	s := ""
 	if p.Max > p.Min {
 		s = " from " + p.format(p.Min) + " to " + p.format(p.Max)
+	}
+	if p.Milli {
+		s += ", thousandths such as 500m,"
 	}
 	if len(p.Words) > 0 {
 		s += " or " + strings.Join(p.Words, ", ")

@@ -104,8 +104,8 @@ func Factors() []param.Param {
 	return []param.Param{
 		{Name: FactorIsolate, Type: param.Enum, Default: isolateDefault, Words: []string{"server", "client", Both},
 			Help: "which side of a client-server workload is in the sandbox; the other side is a native process"},
-		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: param.LeastCPULimit, Max: param.MostCPULimit, Words: []string{"none"},
-			Help: "CPU time that the sandbox may use, in cores"},
+		{Name: FactorCPULimit, Type: param.Float, Default: "none", Min: param.LeastCPULimit, Max: param.MostCPULimit, Words: []string{"none"}, Milli: true,
+			Help: "CPU time that the sandbox may use, in cores: 0.5, or 500m as Kubernetes writes it"},
 		{Name: FactorMemoryLimit, Type: param.Size, Default: "none", Min: 1 << 20, Max: 1 << 46, Words: []string{"none"},
 			Help: "memory the sandbox may use"},
 		{Name: FactorCPUs, Type: param.CPUs, Default: AnyCPU, Words: []string{AnyCPU, ApartCPUs},

@@ -78,6 +78,8 @@ func TestErrors(t *testing.T) {
 		{name: "parameter of no sandbox", src: "study: x\nfactors: {sandbox: [process], vcpus: [1]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: no sandbox of this study has the parameter "vcpus"; remove it, or add one of vm`},
 		{name: "no levels", src: strings.Replace(head, "[none, 1, 2]", "[]", 1), want: `t.yaml:2:52: cpu-limit has no levels; write a list: [a, b]`},
 		{name: "level twice", src: strings.Replace(head, "[none, 1, 2]", "[1, 2, 1]", 1), want: `t.yaml:2:59: level "1" of cpu-limit is there twice; remove one`},
+		{name: "thousandths twice", src: strings.Replace(head, "[none, 1, 2]", "[0.5, 500m]", 1), want: `t.yaml:2:58: level "0.5" of cpu-limit is there twice; remove one`},
+		{name: "thousandths beside others", src: strings.Replace(head, "[none, 1, 2]", "[0.5, 1]", 1) + "compare: cpu-limit\nbaseline: 500m\nexclude: [{sandbox: vm, cpu-limit: 1000m}]\n", want: ""},
 		{name: "level spelt twice", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "message: [1KiB, 1024B]", 1), want: `t.yaml:2:57: level "1024B" of message is the same as "1KiB"; remove one`},
 		{name: "cpus of one end", src: "study: x\nfactors: {sandbox: [process, runc], cpus: [any, apart]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:37: cpus: any and apart are the same to a workload with one end, and the study has no other; write one of them, or processors such as 0-1`},
 		{name: "isolate nothing", src: "study: x\nfactors: {sandbox: [process], isolate: [server]}\nworkloads: {cpu: {}}\n", want: `t.yaml:2:31: the factor "isolate" applies to no cell; remove it, or change what it applies to`},

@@ -192,6 +192,9 @@ func canonical(ps []param.Param, text string) string {
 	}
 	switch ps[0].Type {
 	case param.Int, param.Float:
+		if c, err := ps[0].Check(text); err == nil && ps[0].Milli {
+			text = c
+		}
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
 			return fmt.Sprintf("number %g", v)
 		}

@@ -171,6 +171,9 @@ func value(p param.Param) *jsonschema.Schema {
 		s.AnyOf = []*jsonschema.Schema{number("integer"), quoted}
 	case param.Float:
 		s.AnyOf = []*jsonschema.Schema{number("number"), quoted}
+		if p.Milli {
+			s.AnyOf = append(s.AnyOf, pattern("", `^\s*[0-9]+m\s*$`))
+		}
 	case param.Size:
 		s.AnyOf = []*jsonschema.Schema{number("integer"), pattern("", `^\s*[+]?[0-9.]+([eE][+-]?[0-9]+)?\s*([KMGT]i?B?|kB?|B)?\s*$`)}
 	case param.Duration:

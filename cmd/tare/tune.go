@@ -178,6 +178,14 @@ func (a *app) untuned(file string, at site.About, sets []string) (*study.Study, 
 	if err == nil {
 		return st, nil
 	}
+	for _, s := range sets {
+		if levels, ok := strings.CutPrefix(s, study.FactorSandbox+"="); ok { // without the file's baseline
+			first, _, _ := strings.Cut(levels, ",")
+			if st, _, _, err := a.open(file, at, runFlags{sets: append(slices.Clone(sets), "compare="+study.FactorSandbox, "baseline="+first)}); err == nil {
+				return st, nil
+			}
+		}
+	}
 	if st, _, _, asItIs := a.open(file, at, runFlags{}); asItIs == nil {
 		return st, nil
 	}
