@@ -89,6 +89,8 @@ func TestErrors(t *testing.T) {
 			`t.yaml:6:13: "pod" is not a kind that a study can define; write oci or vm`},
 		{name: "own sandbox without runtime", src: head + "sandboxes:\n  k: {}\n", want: `t.yaml:5:3: sandbox "k": runtime is missing; write the path of one`},
 		{name: "key of another base", src: head + "sandboxes:\n  k: {runtime: x, firmware: uefi}\n", want: `t.yaml:5:19: unknown key "firmware" in sandbox k; write one of kind, runtime, args`},
+		{name: "factor as a key", src: strings.Replace(head, "cpu-limit: [none, 1, 2]", "vcpus: [1]", 1) + "sandboxes:\n  k: {kind: vm, vcpus: 2}\n", want: `t.yaml:5:17: unknown key "vcpus" in sandbox k; it is a factor, so write factors: {vcpus: [...]}`},
+		{name: "parameter of a wrong definition alone", src: "study: x\nfactors: {sandbox: [process, k], vcpus: [1]}\nworkloads: {cpu: {}}\nsandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
 		{name: "key of a base", src: head + "sandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},
 		{name: "word of a base", src: head + "sandboxes:\n  k: {kind: vm, firmware: bios}\n", want: `t.yaml:5:27: "bios" is not a level of firmware; write one of none, uefi`},
 		{name: "level of a wrong definition", src: strings.Replace(head, "runc", "k", 1) + "sandboxes:\n  k: {kind: vm, runtim: x}\n", want: `t.yaml:5:17: unknown key "runtim" in sandbox k; did you mean "runtime"?`},

@@ -466,7 +466,13 @@ func (d *draft) define(name string, p pair) {
 	}
 	s.Kind = base.Name
 	before := len(d.errs)
-	keys := d.keys(p.val, "sandbox "+name, append([]string{"kind"}, param.Names(base.Keys)...)...)
+	factor := func(key string) string {
+		if c, ok := d.classOf(key); !ok || c != ofSandbox && c != ofTare {
+			return ""
+		}
+		return fmt.Sprintf("it is a factor, so write factors: {%s: [...]}", key)
+	}
+	keys := d.keysOr(factor, p.val, "sandbox "+name, append([]string{"kind"}, param.Names(base.Keys)...)...)
 	for _, k := range base.Keys {
 		if n := keys[k.Name].val; n != nil {
 			s.Values[k.Name] = d.definition(n, k)

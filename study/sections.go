@@ -108,6 +108,9 @@ func (d *draft) factorLevels(f *factor, q pair) {
 	case ofSandbox:
 		if owners := d.owners(f.name, d.sandboxLevels()); len(owners) == 0 {
 			d.study.Dropped = append(d.study.Dropped, f.name)
+			if len(d.refused) > 0 { // one of the sandboxes that failed to parse may have it
+				return
+			}
 			if !d.relaxed || d.given[f.name] {
 				instead := "remove it"
 				if others := d.owners(f.name, d.kinds()); len(others) > 0 {

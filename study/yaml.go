@@ -205,6 +205,11 @@ func (r *reader) mapping(n *yaml.Node, where string) []pair {
 
 // keys is mapping for a fixed set of keys.
 func (r *reader) keys(n *yaml.Node, where string, allowed ...string) map[string]pair {
+	return r.keysOr(func(string) string { return "" }, n, where, allowed...)
+}
+
+// keysOr is keys with a hint for some of the unknown keys; "" is none.
+func (r *reader) keysOr(hint func(key string) string, n *yaml.Node, where string, allowed ...string) map[string]pair {
 	out := map[string]pair{}
 	for _, p := range r.mapping(n, where) {
 		if !slices.Contains(allowed, p.key.Value) {
@@ -212,7 +217,11 @@ func (r *reader) keys(n *yaml.Node, where string, allowed ...string) map[string]
 				r.extra++
 				continue
 			}
-			r.bad(p.key, param.Suggest(p.key.Value, allowed), "unknown key %q in %s", p.key.Value, where)
+			instead := hint(p.key.Value)
+			if instead == "" {
+				instead = param.Suggest(p.key.Value, allowed)
+			}
+			r.bad(p.key, instead, "unknown key %q in %s", p.key.Value, where)
 			continue
 		}
 		out[p.key.Value] = p
