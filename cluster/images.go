@@ -138,6 +138,16 @@ func (s *Site) ask(ctx context.Context, reference string, archs []string) (first
 	return first, copies, nil
 }
 
+// LookUp returns an error if no node can pull tare's image. It comes before the study is read: without the image, what the study names
+// does not matter. It needs Discover.
+func (s *Site) LookUp(ctx context.Context) error {
+	_, err := s.lookUp(ctx, []string{s.ready[0].Status.NodeInfo.Architecture})
+	if err != nil {
+		return &site.UnableError{Err: err}
+	}
+	return nil
+}
+
 // lookUp asks the registry for tare's image, and returns its copies by processor. It returns an error only if no node can pull the image.
 // If the registry does not answer from here, the nodes may still reach it.
 func (s *Site) lookUp(ctx context.Context, archs []string) (map[string][]string, error) {

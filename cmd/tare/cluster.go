@@ -168,6 +168,9 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error
 	if err := s.Discover(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.LookUp(ctx); err != nil {
+		return nil, err
+	}
 	a.offers = func() (study.Catalogue, error) {
 		cat := offeredIn(s.Kinds())
 		cat.ReadFile = func(from string) ([]byte, error) { return s.Routes(ctx, from) }

@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -89,6 +90,9 @@ func needs(w workload.Workload) (out []string) {
 // foreign is the root file system of sandboxes on another processor: a tare that was built for it, alone.
 func (a *app) foreign(ctx context.Context, binary string) (image.Tree, error) {
 	b, err := buildinfo.ReadFile(binary)
+	if errors.Is(err, fs.ErrNotExist) {
+		return image.Tree{}, coded(exitUsage, "--binary %s: there is no such file; name a tare for another processor", binary)
+	}
 	if err != nil {
 		return image.Tree{}, coded(exitUsage, "--binary %s: %w; give a tare for another processor", binary, err)
 	}

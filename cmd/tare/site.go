@@ -30,6 +30,9 @@ func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags)
 		s, err := a.cluster(ctx, k)
 		return s, func() {}, err
 	}
+	if on != "" && on != onCluster && on != onModel {
+		return nil, nil, badOn(on)
+	}
 	if flag := k.given(); flag != "" && on != onCluster {
 		return nil, nil, coded(exitUsage, "--%s goes with --on k8s; write both, or leave it out", flag)
 	}
@@ -68,7 +71,12 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		}
 		return modelled.Site{Takes: expected}, nil
 	}
-	return nil, coded(exitUsage, "--on %s: write --on model for a rehearsal, --on k8s for a cluster, or leave it out to measure this host", on)
+	return nil, badOn(on)
+}
+
+// badOn says that there is no such site.
+func badOn(on string) error {
+	return coded(exitUsage, "--on %s: write --on model for a rehearsal, --on k8s for a cluster, or leave it out to measure this host", on)
 }
 
 // sandboxes is host for a verb that starts sandboxes. An ordinary user's goes on in a user
