@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"tare/analyse"
+	"tare/cluster/pod"
+	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -31,16 +33,12 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		if err == nil {
 			err = f.goesOn(arg)
 		}
-		if err == nil && len(f.sets) > 0 {
-			k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, k.cat, replaced(k.meta.Overrides, f.sets))
+		if err == nil {
+			err = a.here(&k, f.sets)
 		}
 		return k.study, k.cat, arg, err
 	}
-	offers := a.offers
-	if offers == nil {
-		offers = offered
-	}
-	st, cat, err := readStudyOf(offers, arg, f.sets)
+	st, cat, err := readStudyOf(a.offersHere(), arg, f.sets)
 	if err != nil {
 		return nil, cat, "", err
 	}
@@ -49,6 +47,34 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		dir = freeName(dir)
 	}
 	return st, cat, dir, nil
+}
+
+// offersHere tells of what a study can be made at the site.
+func (a *app) offersHere() func() (study.Catalogue, error) {
+	if a.offers != nil {
+		return a.offers
+	}
+	return offered
+}
+
+// here reads the study of a results folder again, for trials at this site: its sandboxes have the parameters that the
+// site gives them. As kept read it, they also have those of other sites, which a sandbox that starts would refuse.
+func (a *app) here(k *kept, sets []string) error {
+	cat, err := a.offersHere()()
+	if err != nil {
+		return err
+	}
+	known := cat.Sandboxes
+	cat.Stored, cat.ReadFile = true, nil
+	cat.Others = func(level string) []param.Param {
+		if _, is := known[level]; is {
+			return nil
+		}
+		return pod.ParamsOf(level)
+	}
+	k.cat = cat
+	k.study, err = study.Parse(k.meta.StudyFile, k.meta.StudySource, cat, replaced(k.meta.Overrides, sets))
+	return err
 }
 
 // replaced are overrides in which those of sets take the place of others for the same key.
