@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/cluster/observer"
+	"tare/cluster/pod"
 	"tare/host/probe"
 	"tare/record"
 	"tare/sandbox"
@@ -84,6 +85,11 @@ func (p place) Check(d trial.Demand) error {
 	for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
 		if level := d.Settings[name]; level != record.SettingHost {
 			return fmt.Errorf("%s %s: tare changes no settings of a cluster's nodes, which others share; write %s: host, or measure on a host (without --on k8s)", name, level, name)
+		}
+	}
+	for i := range d.Rooms {
+		if err := pod.CheckRoom(d.Rooms[i].Volume, d.Rooms[i].Bytes, d.Rooms[i].Options); err != nil {
+			return err
 		}
 	}
 	if err := errors.Join(p.checkLink(d.Link), p.checkFill(d)); err != nil {

@@ -113,6 +113,9 @@ func (p *Place) Check(d trial.Demand) error {
 	if d.Fill > 0 {
 		return errors.New("node-fill: a host does not say how many sandboxes it takes; write node-fill: 0, or measure on a cluster (--on k8s)")
 	}
+	if err := p.room(d.Rooms); err != nil {
+		return err
+	}
 	return errors.Join(network.CheckLink(d.Link), p.Settings.Check(d.Settings))
 }
 

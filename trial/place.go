@@ -103,5 +103,6 @@ type Demand struct {
 	Cold      int  // copies of the image that the trial needs, one for each cold sandbox; 0: none
 	// Settings are levels of settings of the machine's kernel, by factor; record.SettingHost asks for nothing.
 	Settings map[string]string
-	Beside   int // of that: sandboxes that start at once there
+	Rooms    []Room // that the trial takes at once
+	Beside   int    // of that: sandboxes that start at once there
 }

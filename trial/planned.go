@@ -45,6 +45,9 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 				why = named(kind, "there is no sandbox of this name")
 			}
 		}
+		if why == "" {
+			why = c.roomNot(&t.parts)
+		}
 		if why != "" {
 			skips = append(skips, record.Skip{Cell: cell, Reason: why})
 			continue

@@ -55,7 +55,7 @@ func (c *checker) whyNot(ctx context.Context, all *parts) string {
 			return why
 		}
 	}
-	return ""
+	return c.roomNot(all)
 }
 
 // partNot says why a part cannot run. What costs nothing to find out is asked first.

@@ -130,6 +130,8 @@ type Role struct {
 	// Writable gives the role a root file system that it can write to: an overlay
 	// whose upper layer is on the disk to be measured and goes with the sandbox.
 	Writable bool
+	// Room is how many bytes the role's files take, in its volume or, without one, in the root file system or in memory; 0: unknown.
+	Room int64
 	// Lifecycle asks run to time the whole life of one more sandbox before the role's starts: the
 	// sample record.SandboxLife. Its program is the smallest, and it has no volumes and no network.
 	// Kinds that cannot launch one have no such sample. It is for Exec.

@@ -60,6 +60,18 @@ func claimed(v *volume.Volume, options map[string]string) bool {
 	return v.Medium == volume.Disk && c != "" && c != noClass
 }
 
+// CheckRoom refuses files for which the claim of their volume is too small. How much other storage of pods holds is known
+// only on the nodes, whose kubelets end a pod that takes too much.
+func CheckRoom(v *volume.Volume, bytes int64, options map[string]string) error {
+	if v == nil || !claimed(v, options) || v.Size > 0 { // the claim of a volume with a size is at least as large
+		return nil
+	}
+	if size := param.Values(options).Size(claimSize); size > 0 && bytes > size {
+		return fmt.Errorf("%s is %s, and the workload's files need %s; write a larger %[1]s, or a smaller size", claimSize, param.FormatSize(size), param.FormatSize(bytes))
+	}
+	return nil
+}
+
 // Claims returns the claims of a sandbox's volumes. All sandboxes of a role share them.
 func (s *Study) Claims(want *sandbox.Want) (out []*corev1.PersistentVolumeClaim) {
 	for i := range want.Volumes {

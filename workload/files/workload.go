@@ -153,8 +153,8 @@ func (files) Roles(v param.Values) ([]workload.Role, error) {
 	r := workload.Role{
 		Name: "main", Mode: workload.Exec, Args: command, Before: append(command[:len(command):len(command)], "--layout"),
 		DropCaches: c.Cold, Writable: v.Str("target") == target.Root,
-		Volumes: target.Volumes(v.Str("target"), room(c, len(ops)), ""),
-		Warmup:  c.Warmup, Expect: c.Duration, Within: within,
+		Volumes: target.Volumes(v.Str("target"), room(c, len(ops)), ""), Room: room(c, len(ops)),
+		Warmup: c.Warmup, Expect: c.Duration, Within: within,
 		Until: "{", // its report: what follows is the check
 	}
 	if c.Cold { // one round, however long it takes

@@ -89,7 +89,7 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	role := workload.Role{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
-		Volumes: volumes(v), Writable: v.Str("target") == "root",
+		Volumes: volumes(v), Writable: v.Str("target") == "root", Room: size * int64(v.Int("jobs")),
 		DropCaches: cold(v), Warmup: warmup, Expect: duration,
 		Until: "{", // the start of its JSON: what follows is not load
 	}

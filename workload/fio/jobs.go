@@ -173,7 +173,7 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	}
 	role := workload.Role{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
-		Volumes: volumes(v), Writable: v.Str("target") == "root", DropCaches: cold(v),
+		Volumes: volumes(v), Writable: v.Str("target") == "root", Room: j.file.Bytes(), DropCaches: cold(v),
 		Warmup: j.warmup, Expect: duration, Until: "{",
 		Args: []string{"sh", "-c", runJobs, "sh", text},
 	}

@@ -141,6 +141,7 @@ func prepare(role *workload.Role, v param.Values) error {
 		}
 	}
 	if free > 0 {
+		role.Room = 0 // it is as much as there is
 		role.BeforeWithin += unknownFill
 		role.Args[2] = withSize + role.Args[2]
 	}

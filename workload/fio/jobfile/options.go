@@ -153,6 +153,9 @@ func (t Target) wrong(o Option) (what, write string) {
 	if strings.Contains(o.Value, "$") && o.Name != "filename_format" && u != report {
 		return "fio's own $words are only for filename_format", "write ${NAME}, and give NAME in vars"
 	}
+	if what, write := badNumber(o); what != "" {
+		return what, write
+	}
 	switch o.Name {
 	case "ioengine":
 		if !slices.Contains(engines(), o.Value) {

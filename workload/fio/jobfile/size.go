@@ -1,0 +1,98 @@
+package jobfile
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// number is a number of fio with its unit: kb_base is 1024, as in tare's own text. A percentage is of what is there, and z
+// counts zones. fio reads a text such as 1.5g or 4x as another number than it says, without a word.
+var number = regexp.MustCompile(`^(0x[0-9a-f]+|[0-9]+(?:e[0-9]+)?)([kmgtp]?)(?:i?b)?([%z]?)$`)
+
+// sizes are options whose values are sizes, and counts those whose values are plain numbers; how values stand side by side is
+// in separators.
+const (
+	sizes  = " size io_size io_limit filesize offset fileoffset offset_increment offset_align bs blocksize ba blockalign bsrange blocksize_range zonesize "
+	counts = " iodepth nrfiles nr_files loops rwmixread rwmixwrite fsync fdatasync openfiles number_ios thinktime_blocks "
+)
+
+// badNumber returns what is wrong with the value of a size or a count, and what to write.
+func badNumber(o Option) (what, write string) {
+	of, like := "size", "4k, 64m or 1g"
+	if strings.Contains(counts, " "+o.Name+" ") {
+		of, like = "number", "4"
+	} else if !strings.Contains(sizes, " "+o.Name+" ") {
+		return "", ""
+	}
+	for part := range strings.FieldsFuncSeq(o.Value, separators) {
+		if !number.MatchString(strings.ToLower(strings.TrimSpace(part))) {
+			return fmt.Sprintf("%s=%s: %q is not a %s that fio reads", o.Name, o.Value, part, of), "write one such as " + like
+		}
+	}
+	if strings.Trim(o.Value, ",-:/ ") == "" {
+		return fmt.Sprintf("%s has no value", o.Name), "write one such as " + like
+	}
+	return "", ""
+}
+
+// separators stand between the values of directions (,) and the ends of a range (-, : or /).
+func separators(r rune) bool { return strings.ContainsRune(",-:/", r) }
+
+// most is the largest size in a value, in bytes; 0 if there is none, or only fio can tell.
+func most(o Option) (out int64) {
+	for part := range strings.FieldsFuncSeq(o.Value, separators) {
+		m := number.FindStringSubmatch(strings.ToLower(strings.TrimSpace(part)))
+		if m == nil || m[3] != "" {
+			continue
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		if hex, is := strings.CutPrefix(m[1], "0x"); is {
+			var u uint64
+			u, err = strconv.ParseUint(hex, 16, 64)
+			n = float64(u)
+		}
+		if err == nil || math.IsInf(n, 1) {
+			out = max(out, int64(min(n*math.Exp2(float64(10*(strings.Index("kmgtp", m[2])+1)*len(m[2]))), maxBytes)))
+		}
+	}
+	return out
+}
+
+// maxBytes is larger than any disk. A sum of what all jobs of a file have is still an int64.
+const maxBytes = 1 << 50
+
+// Bytes returns how large the files of all jobs are together, as far as the text says it. Jobs that name a file share it.
+func (f *File) Bytes() (out int64) {
+	named := map[string]int64{}
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		get := func(names ...string) int64 { o, _ := s.Get(names...); return most(o) }
+		size := get("size")
+		if size == 0 {
+			size = get("io_size", "io_limit")
+		}
+		o, given := s.Get("filename")
+		files := max(get("nrfiles", "nr_files"), 1)
+		if given {
+			files = int64(strings.Count(o.Value, ":") + 1)
+		}
+		if one := get("filesize"); one > 0 {
+			size = min(one, maxBytes/min(files, maxBytes)) * files
+		}
+		jobs := int64(s.Jobs())
+		size += get("offset", "fileoffset")
+		if given {
+			size += get("offset_increment") * (jobs - 1)
+			named[o.Value] = max(named[o.Value], size)
+			continue
+		}
+		out += min(size, maxBytes) * jobs
+	}
+	for _, n := range named {
+		out += min(n, maxBytes)
+	}
+	return out
+}
