@@ -42,7 +42,8 @@ type Tuned struct {
 	Throughput float64 `json:"conditional_throughput,omitempty"`
 
 	Mix     []TunedPart    `json:"mix,omitempty"`
-	Patches []advice.Patch `json:"patches,omitempty"` // that set Answer, once it is found
+	Care    []string       `json:"take_care,omitempty"` // what to know before Answer is set
+	Patches []advice.Patch `json:"patches,omitempty"`   // that set Answer, once it is found
 }
 
 // MixName stands where a result names a workload, if the level is for a mix.
@@ -144,7 +145,8 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 		for _, l := range t.Set {
 			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family, s.Cells[step.Answer])...)
 		}
-		t.Patches = advice.Join(t.Patches)
+		t.Care = advice.CareOf(t.Set)
+		t.Patches = advice.Careful(advice.Join(t.Patches), t.Care)
 	}
 	return t
 }

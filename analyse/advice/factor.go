@@ -24,6 +24,30 @@ func PatchesOf(factor, level string, family record.Family, cell record.Cell) []P
 	return nil
 }
 
+// CareOf says what to know before levels are set, such as "overlay2 all:memory: nothing ...". Most levels need no care.
+func CareOf(levels record.Cell) (out []string) {
+	for _, l := range levels {
+		for _, f := range loaded().Factors {
+			i := slices.IndexFunc(f.Care, func(c Care) bool { return f.Name == l.Factor && strings.HasPrefix(l.Value, c.Begins) })
+			if i >= 0 {
+				out = append(out, l.Factor+" "+l.Value+": "+f.Care[i].Text)
+			}
+		}
+	}
+	return out
+}
+
+// Careful puts what CareOf says into the patches, as comments, so that they say so wherever they are copied to.
+func Careful(patches []Patch, care []string) []Patch {
+	out := slices.Clone(patches)
+	for i := range out {
+		for _, c := range slices.Backward(care) {
+			out[i].Text = "# take care: " + c + "\n" + out[i].Text
+		}
+	}
+	return out
+}
+
 // Join makes one patch of those that go into the same file, in the order of the first of each. Manifests are merged by their keys. A command
 // keeps the words that both begin and end with; another text of several lines keeps the lines that both begin with, so keys of TOML stay where they belong.
 func Join(patches []Patch) []Patch {

@@ -50,6 +50,29 @@ func TestPatchesOf(t *testing.T) {
 	}
 }
 
+// TestCare: levels that keep writes in the sandbox, or hide the host's from it, say so; their patches too.
+func TestCare(t *testing.T) {
+	for _, c := range []struct{ factor, level, want string }{
+		{"overlay2", "all:memory", "overlay2 all:memory: nothing that the sandbox writes to a volume or to its root reaches the host; it takes the sandbox's memory"},
+		{"overlay2", "all:self", "nothing that the sandbox writes to a volume"},
+		{"overlay2", "root:memory", "it takes the sandbox's memory"},
+		{"overlay2", "root:self", "lost with the sandbox"},
+		{"file-access-mounts", "exclusive", "does not see what others change in its volumes"},
+		{"overlay2", "none", ""}, {"overlay2", "default", ""}, {"file-access-mounts", "shared", ""}, {"directfs", "false", ""},
+	} {
+		care := CareOf(record.Cell{{Factor: c.factor, Value: c.level}})
+		if (len(care) == 0) != (c.want == "") || !strings.Contains(strings.Join(care, ""), c.want) {
+			t.Errorf("%s %s: %q, want %q", c.factor, c.level, care, c.want)
+		}
+		plain := PatchesOf(c.factor, c.level, record.FamilyGVisor, nil)
+		for i, p := range Careful(plain, care) {
+			if has := strings.HasPrefix(p.Text, "# take care: "+c.factor+" "+c.level); has != (c.want != "") || !strings.HasSuffix(p.Text, plain[i].Text) {
+				t.Errorf("%s %s: %q", c.factor, c.level, p.Text)
+			}
+		}
+	}
+}
+
 // TestJoin: settings of several factors that go into one file are one patch.
 func TestJoin(t *testing.T) {
 	var all []Patch

@@ -129,6 +129,9 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 		case m.there > 1:
 			out.Text += fmt.Sprintf(" %d more cases have that already, and the same cause; --only with their levels says what may help them further.", m.there)
 		}
+		for _, c := range CareOf(out.Sets) {
+			out.Warning = strings.TrimSpace(out.Warning + " " + sentence(c, ""))
+		}
 		if h := b.harms(m, prior); h != "" {
 			out.Warning = strings.TrimSpace(out.Warning + " " + h)
 		}

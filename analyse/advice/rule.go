@@ -62,7 +62,14 @@ type Load struct {
 // Factor says how a level of a factor is set outside of a study.
 type Factor struct {
 	Name    string          `yaml:"name"`
+	Care    []Care          `yaml:"care"`    // of which the first that fits a level counts
 	Patches []PatchTemplate `yaml:"patches"` // of which .Level is the level, and .Queues that of disk_queues: unless it has one, the same
+}
+
+// Care is what levels cost beside time: what a user must know before he sets one.
+type Care struct {
+	Begins string `yaml:"begins"` // of these levels, such as "all:"
+	Text   string `yaml:"text"`   // a clause
 }
 
 // table is rules.yaml.

@@ -25,6 +25,9 @@ func Tuned(r *analyse.Result) *Section {
 		}
 		s.Head(tunedHead(r, t, fixed))
 		s.Text(tunedAnswer(t, r.Margin))
+		for _, care := range t.Care {
+			s.Text("Take care: " + care + ".")
+		}
 		if t.Objective != "" {
 			loadTable(s, t)
 			continue
@@ -136,6 +139,9 @@ func tunedAnswers(r *analyse.Result) *Section {
 			lead = tunedHead(r, t, fixed)
 		}
 		s.Item(lead, tunedAnswer(t, r.Margin))
+		for _, care := range t.Care {
+			s.Item("take care", care)
+		}
 	}
 	return s
 }

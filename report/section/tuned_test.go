@@ -25,7 +25,7 @@ func TestTunedSays(t *testing.T) {
 			"exactly the lowest that reaches 99.5 % of the best. The confidence in an answer allows for the margin: the answer reaches at least 99 %, and no lower level reaches 99.7 %."},
 	} {
 		r := &analyse.Result{Confidence: 0.95, Margin: 0.01, Tuned: []analyse.Tuned{{Workload: "read", Response: "throughput", Factor: "io_threads", Reach: c.reach, Stage: c.stage,
-			Answer: "12", Best: "16", Set: record.Cell{{Factor: "io_threads", Value: "12"}}, Sure: 0.999,
+			Care: []string{"io_threads 12: much"}, Answer: "12", Best: "16", Set: record.Cell{{Factor: "io_threads", Value: "12"}}, Sure: 0.999,
 			Levels: []analyse.TunedLevel{{Level: "12", Blocks: 4, Share: 0.9, Lo: 0.89, Hi: 0.91, Chance: 0.79}, {Level: "16", Blocks: 4, Share: 1, Lo: 1, Hi: 1, Chance: 0.21}}}}}
 		var text, notes []string
 		for _, b := range Tuned(r).Blocks {
@@ -33,6 +33,12 @@ func TestTunedSays(t *testing.T) {
 		}
 		if all := strings.Join(text, "\n"); !strings.Contains(all, c.answer) {
 			t.Errorf("reach %v, %s: %q, want %q", c.reach, c.stage, all, c.answer)
+		}
+		if all := strings.Join(text, "\n"); !strings.Contains(all, "Take care: io_threads 12: much.") {
+			t.Errorf("the answer does not say what to take care of: %q", all)
+		}
+		if b := tunedAnswers(r).Blocks[0]; len(b.List) != 2 || b.List[1] != (Item{Lead: "take care", Text: "io_threads 12: much"}) {
+			t.Errorf("the short answer is %+v", b.List)
 		}
 		if all := strings.Join(notes, "\n"); strings.Count(all, "chance:") != 1 || !strings.Contains(all, c.note) {
 			t.Errorf("reach %v: the note is %q, want %q", c.reach, all, c.note)
