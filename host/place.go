@@ -280,10 +280,13 @@ func (p *Place) given(v volume.Volume) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFBLK:
 		return fmt.Errorf("%s is not a block device; name one, such as /dev/sdb", v.Device)
 	}
+	if err := mounted(v.Device, st.Rdev); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(v.Device, os.O_RDWR|unix.O_EXCL, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("%s is in use: it is mounted, or part of another device; unmount it, or name another", v.Device)
+		return fmt.Errorf("%s is in use: it is part of another device, or mounted elsewhere; unmount it, or name another", v.Device)
 	case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES):
 		return readOnlyDevice(v.Device)
 	case err != nil:

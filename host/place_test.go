@@ -207,7 +207,7 @@ func TestGivenDevice(t *testing.T) {
 	if err := unix.Mount(d.Path, at, "ext4", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	refused(disk, "is in use")
+	refused(disk, d.Path+" is in use: "+d.Path+" is mounted on "+at+"; unmount it")
 	if err := unix.Unmount(at, 0); err != nil {
 		t.Fatal(err)
 	}
