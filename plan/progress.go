@@ -16,9 +16,10 @@ type Progress struct {
 	Passes    int           `json:"passes"`
 	AtLeast   int           `json:"at_least"` // trials left
 	AtMost    int           `json:"at_most"`
-	LeastTime time.Duration `json:"least_time"` // of trials, one after another
-	MostTime  time.Duration `json:"most_time"`  // within the budget, if the budget may cut
-	Unknown   int           `json:"unknown"`    // trials of AtMost of unknown duration; they count as no time
+	LeastTime time.Duration `json:"least_time"`            // of trials, one after another
+	MostTime  time.Duration `json:"most_time"`             // within the budget, if the budget may cut
+	Past      time.Duration `json:"past_budget,omitempty"` // of MostTime: what the first pass takes past the end of the budget
+	Unknown   int           `json:"unknown"`               // trials of AtMost of unknown duration; they count as no time
 
 	Sentinels int `json:"sentinels,omitempty"` // of AtMost, about: trials of the sentinel
 	Counting  int `json:"counting,omitempty"`  // of AtMost: trials that count system calls
@@ -28,11 +29,13 @@ type Progress struct {
 func (r Progress) Across(machines int) Progress {
 	r.LeastTime /= time.Duration(max(1, machines))
 	r.MostTime /= time.Duration(max(1, machines))
+	r.Past /= time.Duration(max(1, machines))
 	return r
 }
 
 // Remaining returns the progress. A cell's time is the mean of its trials so far; without
-// trials, estimate's answer; if that is nil or zero, the mean of its stratum's trials.
+// trials, estimate's answer, at the speed of the trials so far; if that is nil or zero, the mean
+// of its stratum's trials, or else of those of the same level of the compared factor.
 func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	_, ok := p.advance()
 	w := &p.walk
@@ -47,6 +50,8 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	blocks := [2]int{} // of all strata, at least and at most
 	nextLook := p.last
 	var first time.Duration // of the first pass, which is always complete
+	firsts := 0
+	speeds := p.speeds(estimate)
 	if p.study.Stop.Fixed <= 0 {
 		for _, l := range p.rule.Looks {
 			if l >= w.pass {
@@ -80,16 +85,19 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 			}
 			d := c.meanTime()
 			if d == 0 && estimate != nil {
-				d = estimate(c.cell)
+				d = speeds.at(estimate(c.cell), p.compared(c.cell))
 			}
 			if d == 0 && known {
 				d = mean
 			}
 			if d == 0 {
+				d = speeds[p.compared(c.cell)].mean()
+			}
+			if d == 0 {
 				out.Unknown += last - from
 			}
 			if from == 0 && w.pass == 1 {
-				first += d
+				first, firsts = first+d, firsts+1
 			}
 			out.AtLeast += least - from
 			out.AtMost += last - from
@@ -101,8 +109,65 @@ func (p *Plan) Remaining(estimate func(record.Cell) time.Duration) Progress {
 	p.remainingCounting(&out, estimate)
 	p.remainingSentinels(&out, blocks, estimate)
 	if b := p.study.Budget.Time; b > 0 {
-		out.MostTime = min(out.MostTime, max(first, b-w.spent, 0))
+		left := max(b-w.spent, 0)
+		if first >= left { // it uses the budget up, so nothing follows it
+			out.AtMost = min(out.AtMost, firsts+out.Sentinels+out.Counting)
+			out.AtLeast = min(out.AtLeast, out.AtMost)
+			out.Past = first - left
+		}
+		out.MostTime = min(out.MostTime, max(first, left))
 		out.LeastTime = min(out.LeastTime, out.MostTime)
+	}
+	return out
+}
+
+// speed is how long the trials of some cells took, beside what they were expected to take.
+type speed struct {
+	cells        int           // that have trials
+	took         time.Duration // the sum of their means
+	of, estimate time.Duration // of those that were expected to take some time: what they took, and what was expected
+}
+
+func (s speed) mean() time.Duration {
+	if s.cells == 0 {
+		return 0
+	}
+	return s.took / time.Duration(s.cells)
+}
+
+// speeds are by the level of the compared factor. A busy host makes each trial of a machine ten
+// times as long as expected, and those of a process hardly longer.
+type speeds map[string]speed
+
+func (s speeds) at(estimate time.Duration, level string) time.Duration {
+	if x := s[level]; x.estimate > 0 {
+		return time.Duration(float64(estimate) * float64(x.of) / float64(x.estimate))
+	}
+	return estimate
+}
+
+func (p *Plan) compared(c record.Cell) string {
+	l, _ := c.Get(p.study.Compare)
+	return l
+}
+
+// speeds sums up the trials so far.
+func (p *Plan) speeds(estimate func(record.Cell) time.Duration) speeds {
+	out := speeds{}
+	for i := range p.cells {
+		c := &p.cells[i]
+		d := c.meanTime()
+		if d == 0 {
+			continue
+		}
+		x := out[p.compared(c.cell)]
+		x.cells, x.took = x.cells+1, x.took+d
+		if estimate != nil {
+			if e := estimate(c.cell); e > 0 {
+				x.of, x.estimate = x.of+d, x.estimate+e
+			}
+		}
+		out[p.compared(c.cell)] = x
 	}
 	return out
 }

@@ -44,6 +44,52 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
+// A busy host: trials of a virtual machine take 75 s instead of 5, those of a process take what was expected.
+func TestRemainingOfFirstPass(t *testing.T) {
+	st := makeStudy(4, 2)
+	st.Budget.Time = 6 * time.Minute
+	slow := st.Strata[0].Cells[1]
+	level, _ := slow.Get(st.Compare)
+	takes := func(c record.Cell) time.Duration {
+		if l, _ := c.Get(st.Compare); l == level {
+			return 75 * time.Second
+		}
+		return 5 * time.Second
+	}
+	five := func(record.Cell) time.Duration { return 5 * time.Second }
+	for _, estimate := range []func(record.Cell) time.Duration{five, nil} {
+		p := New(st, nil, nil)
+		var spent, first time.Duration
+		for i := range st.Strata {
+			for _, c := range st.Strata[i].Cells {
+				first += takes(c)
+			}
+		}
+		for done := 0; done < 8; done++ {
+			n, ok := p.Next()
+			if !ok || n.Block != 1 {
+				t.Fatalf("trial %d: %+v", done, n)
+			}
+			if done >= 2 && spent+75*time.Second < st.Budget.Time {
+				if r := p.Remaining(estimate); r.MostTime < first-spent {
+					t.Errorf("after %d trials and %v, the first pass takes %v more: %+v", done, spent, first-spent, r)
+				}
+			}
+			p.Done(&record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: takes(n.Cell), Samples: []record.Sample{{Name: "time", Value: 1}}})
+			spent += takes(n.Cell)
+		}
+	}
+	st.Budget.Time = 2 * time.Minute
+	p := New(st, nil, nil)
+	for range 4 { // two blocks: 160 s
+		n, _ := p.Next()
+		p.Done(&record.Trial{Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Status: record.OK, Duration: takes(n.Cell), Samples: []record.Sample{{Name: "time", Value: 1}}})
+	}
+	if r := p.Remaining(five); r.AtMost != 4 || r.AtLeast != 4 || r.MostTime != 160*time.Second || r.LeastTime != r.MostTime || r.Past != 160*time.Second {
+		t.Errorf("the budget is used up, and two blocks of the first pass are left: %+v", r)
+	}
+}
+
 // BenchmarkPlan100k plans 100,000 cells and follows one full pass.
 func BenchmarkPlan100k(b *testing.B) {
 	st := makeStudy(20000, 5)

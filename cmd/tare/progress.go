@@ -7,6 +7,7 @@ import (
 
 	"tare/record"
 	"tare/report/terminal"
+	"tare/report/words"
 	"tare/run"
 	"tare/study"
 )
@@ -46,10 +47,13 @@ func (p *progress) observe(ev run.Event) {
 		return
 	}
 	r := ev.Plan.Remaining(p.expected).Across(p.atOnce)
-	left := p.pace.left(r)
+	left := p.pace.left(r) + " left"
+	if p.pace == nil {
+		left += words.Past(r)
+	}
 	switch {
 	case p.terminal && ev.Kind == run.TrialStarts:
-		text := fmt.Sprintf("%s%d done, %s left: %s", p.pace.mark(), p.done, left, short(ev.Next.Cell))
+		text := fmt.Sprintf("%s%d done, %s: %s", p.pace.mark(), p.done, left, short(ev.Next.Cell))
 		if ev.Next.Again {
 			text += " (again: the machine changed around this block)"
 		}
@@ -66,7 +70,7 @@ func (p *progress) observe(ev run.Event) {
 		if ev.Next.Again {
 			again = ", again because the machine changed"
 		}
-		p.say("trial %d, block %d%s, %s: %s (%s; %s left)",
+		p.say("trial %d, block %d%s, %s: %s (%s; %s)",
 			ev.Trial.Seq, ev.Trial.Block, again, short(ev.Next.Cell), status, p.pace.took(ev.Trial), left)
 	}
 	if ev.Kind == run.TrialEnds && r.Pass != p.pass {

@@ -28,8 +28,8 @@ func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.P
 	if each := s.Preview().Pace; each > 0 {
 		a.announceRehearsal(each, r)
 	}
-	a.say("study %s, %s, %s done, %s to do in %s; results in %s", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
-		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), dir)
+	a.say("study %s, %s, %s done, %s to do in %s%s; results in %s", st.Name, words.Count(cells(st), "cell"), words.Count(done, "trial"),
+		span(strconv.Itoa(r.AtLeast), strconv.Itoa(r.AtMost)), span(words.Duration(r.LeastTime), words.Duration(r.MostTime)), words.Past(r), dir)
 	if one := shared(s.Nodes()); atOnce > 1 {
 		a.say("%d trials at once, on different nodes", atOnce)
 	} else if one != nil {

@@ -203,7 +203,7 @@ func fromTo(least, most string) string {
 
 // expected is a sentence about the time that is left.
 func expected(r plan.Progress) string {
-	s := "time: " + fromTo(words.Duration(r.LeastTime), words.Duration(r.MostTime))
+	s := "time: " + fromTo(words.Duration(r.LeastTime), words.Duration(r.MostTime)) + words.Past(r)
 	if r.Unknown > 0 {
 		s += fmt.Sprintf(", and %s of unknown duration", words.Count(r.Unknown, "trial"))
 	}

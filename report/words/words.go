@@ -19,6 +19,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/plan"
 	"tare/record"
 )
 
@@ -305,9 +306,17 @@ func State(r *analyse.Result) string {
 		s = fmt.Sprintf("Not finished: %d to %d trials left", r.Left.AtLeast, r.Left.AtMost)
 	}
 	if r.Left.MostTime > 0 {
-		s += ", at most " + Duration(r.Left.MostTime)
+		s += ", at most " + Duration(r.Left.MostTime) + Past(r.Left)
 	}
 	return s
+}
+
+// Past says that what is left goes past the budget: ", 3 min past the budget"; "" if it does not.
+func Past(r plan.Progress) string {
+	if r.Past <= 0 {
+		return ""
+	}
+	return ", " + Duration(r.Past) + " past the budget"
 }
 
 // state says how far the study is, and what failed.

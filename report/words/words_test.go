@@ -90,6 +90,10 @@ func TestHonest(t *testing.T) {
 			t.Errorf("%q is not said: %s", want, all)
 		}
 	}
+	r.Left.Past = 30 * time.Second
+	if s := State(r); s != "Not finished: 4 to 9 trials left, at most 1 min, 30 s past the budget" {
+		t.Errorf("of a budget that is too short: %s", s)
+	}
 	if s := Headline(result()); s.Text != "Nothing has been compared with process." || s.Tone != Note {
 		t.Errorf("of nothing it says %v", s)
 	}
