@@ -350,7 +350,7 @@ func (b *builder) points(i, j, e int, fam family, polling bool) []point {
 			add(i, k)
 		}
 	}
-	for _, k := range fam.load {
+	for _, k := range fam.loads {
 		if k == i {
 			continue
 		}

@@ -9,9 +9,11 @@ import (
 )
 
 // family is what a stratum has beside it: strata that differ from it in one factor
-// alone, itself among them, by their index. The order is that of the study.
+// alone, itself among them, by their index. The order is that of the study. A line has one
+// factor along x; how many operations are under way is the product of several.
 type family struct {
 	size, load []int
+	loads      []int // of all that differ in load factors, in several of them too
 }
 
 // Sizes and loads are parameters of workloads by which families are made.
@@ -77,6 +79,21 @@ func families(strata []Stratum) []family {
 					}
 				}
 			}
+		}
+	}
+	groups := map[string][]int{}
+	for i := range strata {
+		rest := strata[i].Shared
+		for _, factor := range loadFactors() {
+			rest = rest.Without(factor)
+		}
+		if len(rest) < len(strata[i].Shared) {
+			groups[rest.Key()] = append(groups[rest.Key()], i)
+		}
+	}
+	for _, g := range groups {
+		for _, i := range g {
+			out[i].loads = g
 		}
 	}
 	return out
