@@ -21,13 +21,13 @@ func TestPatchesOf(t *testing.T) {
 		want          []string // in the patches, one after another
 	}{
 		{"io_threads", "4", record.FamilyVM, []string{"supplementalPoolThreadCount: 4", "<iothreads>4</iothreads>", `"num-queues": 4`}},
-		{"io_threads", "none", record.FamilyVM, []string{"ioThreadsPolicy: null", "without iothreads", "no -object iothread"}},
-		{"io_threads", "0", record.FamilyVM, []string{"ioThreadsPolicy: null", "without iothreads", "no -object iothread"}},
+		{"io_threads", "none", record.FamilyVM, []string{"ioThreads: null", "without iothreads", "no -object iothread"}},
+		{"io_threads", "0", record.FamilyVM, []string{"ioThreads: null", "without iothreads", "no -object iothread"}},
 		{"disk_queues", "4", record.FamilyVM, []string{`block_device_num_queues: "4"`, "blockMultiQueue: true", "<driver queues='4'/>", "num-queues=4"}},
 		{"disk_queues", "1", record.FamilyVM, []string{`block_device_num_queues: "1"`, "blockMultiQueue: null", "<driver queues='1'/>", "num-queues=1"}},
 		{"disk_queues", "auto", record.FamilyVM, []string{`block_device_num_queues: "VCPUS"`, "blockMultiQueue: true", "no queues", "without num-queues"}},
 		{"supplemental-pool-thread-count", "4", record.FamilyVM, []string{"supplementalPoolThreadCount: 4"}},
-		{"supplemental-pool-thread-count", "0", record.FamilyVM, []string{"ioThreadsPolicy: null"}},
+		{"supplemental-pool-thread-count", "0", record.FamilyVM, []string{"ioThreads: null"}},
 		{"block-multi-queue", "true", record.FamilyVM, []string{"blockMultiQueue: true"}},
 		{"io_threads_pinned", "true", record.FamilyVM, []string{"dedicatedCpuPlacement: true", "<iothreadpin iothread='N' cpuset='CPU'/>", "cannot pin", "taskset -cp CPU"}},
 		{"io_threads_pinned", "false", record.FamilyVM, []string{"dedicatedCpuPlacement: null", "no iothreadpin", "cannot pin", "no taskset"}},
