@@ -178,6 +178,7 @@ func TestEachRule(t *testing.T) {
 		{"path-host-network", cause.Path, "", at("runc", "neighbours", "900", "arp-limit", "1024"), net, nil, 0, []string{"hostNetwork: true"}}, // it has room
 		{"path-batch", cause.Path, "", at("vm", "neighbours", "1500", "arp-limit", "1024"), net, nil, 0, []string{"pipelining"}},                // with a table of its own
 		{"path-batch", cause.Path, "", at("vm"), net, nil, 0, []string{"pipelining"}},
+		{"path-depth", cause.Path, "", at("vm"), "fio", nil, 0, []string{"deeper iodepth", "in flight together"}},
 		{"path-host-network", cause.Path, "", at("runc"), net, nil, 0, []string{"hostNetwork: true"}},
 		{"saturation-queues", cause.Saturation, "", at("vm", "default_vcpus", "4", "network_queues", "1"), net, many, 1, []string{"networkInterfaceMultiqueue: true", "combined 2", "network_queues=1,2"}},
 		{"saturation-other", cause.Saturation, "", at("vm", "default_vcpus", "4"), net, many, 1, []string{"no thread is full"}}, // it has a pair for each

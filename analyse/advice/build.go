@@ -57,8 +57,8 @@ type group struct {
 	chosen   *trial   // of these; nil: none
 }
 
-// Build makes the advice: what helps first, the costliest of it before the others, then
-// what was measured and does not help, then where there is nothing to set.
+// Build makes the advice: what helps first, of it what was measured to help, and the costliest
+// before the others; then what was measured and does not help, then where there is nothing to set.
 func Build(in Input) []Item {
 	b := &builder{in: in, rules: loaded(), byCell: make(map[string]*cpucost.Cost, len(in.Costs)), used: make(map[string]float64, len(in.Quotas)), wants: make(map[string]float64, len(in.Quotas))}
 	for i := range in.Costs {
@@ -94,7 +94,7 @@ func Build(in Input) []Item {
 	}
 	out = append(out, b.unneeded()...)
 	slices.SortStableFunc(out, func(x, y Item) int {
-		return cmp.Or(cmp.Compare(class(&x), class(&y)), cmp.Compare(y.Weight, x.Weight))
+		return cmp.Or(cmp.Compare(class(&x), class(&y)), cmp.Compare(unproven(&x), unproven(&y)), cmp.Compare(y.Weight, x.Weight))
 	})
 	return append(b.both(prior), out...)
 }
@@ -113,6 +113,14 @@ func class(x *Item) int {
 		return 1
 	}
 	return 0
+}
+
+// unproven is 0 for what surely gains by what the study measured, so that it goes before what may gain.
+func unproven(x *Item) int {
+	if slices.ContainsFunc(x.Gains, func(g Gain) bool { return g.Better == record.Lower && g.Hi < 1 || g.Better != record.Lower && g.Lo > 1 }) {
+		return 0
+	}
+	return 1
 }
 
 // nothingKnown reports whether no setting can be known for a cause.

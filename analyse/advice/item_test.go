@@ -97,6 +97,28 @@ func TestTargetsByPresentLevel(t *testing.T) {
 	}
 }
 
+// TestGainFirst: what was measured to help goes before what costs more and was not measured.
+func TestGainFirst(t *testing.T) {
+	l := newLab("fio", map[string]string{"jobs": "16"})
+	for _, rw := range []string{"read", "write", "randread"} {
+		l.finds(cause.Path, "", at("vm", "cpu-limit", "1", "rw", rw))
+	}
+	c := at("vm", "cpu-limit", "1", "rw", "randwrite")
+	l.finds(cause.Quota, "", c)
+	l.measures(c, 1e9)
+	l.measures(at("vm", "cpu-limit", "8", "rw", "randwrite"), 3e9)
+	var rules []string
+	for _, x := range Build(l.in) {
+		rules = append(rules, x.Rule)
+		if strings.Contains(x.Text, "round trip") {
+			t.Errorf("a disk has no round trips: %s", x.Text)
+		}
+	}
+	if !slices.Equal(rules, []string{"quota-limit", "path-depth"}) {
+		t.Errorf("%v", rules)
+	}
+}
+
 // TestVainApart: what helps from one present level and not from another is two items.
 func TestVainApart(t *testing.T) {
 	l := newLab("net", map[string]string{"connections": "16"})

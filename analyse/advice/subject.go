@@ -268,6 +268,7 @@ func conditions() map[string]func(*subject) bool {
 		"arp-full":        func(s *subject) bool { return s.arpFull },
 		"not-arp-full":    func(s *subject) bool { return !s.arpFull },
 		"disk":            func(s *subject) bool { return s.path == "disk" },
+		"not-disk":        func(s *subject) bool { return s.path != "disk" },
 		"virtiofs":        func(s *subject) bool { return level(s, factorRootfs, virtiofs) == virtiofs },
 		"pinned":          func(s *subject) bool { return level(s, study.FactorCPUs, anyCPU) != anyCPU },
 		"host":            func(s *subject) bool { return !s.cluster },
