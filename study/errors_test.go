@@ -126,6 +126,7 @@ func TestErrors(t *testing.T) {
 		{name: "no baseline", src: strings.Replace(head, "process, ", "", 1), want: `t.yaml:2:11: the baseline "process" is not a level of sandbox; write baseline: and one of runc, vm, or add it to the levels`},
 
 		{name: "set nonsense", src: head, sets: []string{"runc"}, want: `--set "runc": no factor and level; write factor=level,level`},
+		{name: "set plural", src: head, sets: []string{"workloads=net"}, want: `--set "workloads=net": there is no factor "workloads"; did you mean "workload"?`},
 		{name: "set unknown", src: head, sets: []string{"sandbx=runc"}, want: `--set "sandbx=runc": there is no factor "sandbx"; did you mean "sandbox"?`},
 		{name: "set unknown setting", src: head, sets: []string{"budget.tim=1m"}, want: `--set "budget.tim=1m": "budget.tim" is neither a setting nor a workload of this study and its parameter; did you mean "budget.time"?`},
 		{name: "set workload", src: head, sets: []string{"workload=strem"}, want: `--set "workload=strem": there is no workload "strem" in this study; did you mean "stream"?`},

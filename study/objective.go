@@ -60,7 +60,7 @@ func (d *draft) objectiveOf(n *yaml.Node) {
 		w := d.loads[s.Workload]
 		at := slices.Index(s.Responses, o.Response)
 		if at < 0 {
-			d.bad(n, param.Suggest(o.Response, s.Responses), "%s has no response %q", s.Shared, o.Response)
+			d.bad(n, d.addResponse(w, s), "%s has no response %q", s.Shared, o.Response)
 			return
 		}
 		if !d.offered(n, w) {
@@ -72,6 +72,19 @@ func (d *draft) objectiveOf(n *yaml.Node) {
 			return
 		}
 	}
+}
+
+// addResponse says how a stratum gets the objective's response: the workload may have it, but not say so in its responses.
+func (d *draft) addResponse(w *load, s *Stratum) string {
+	o := d.study.Stop.Objective.Response
+	has := false
+	if v, err := w.values(d.study, s.Shared); err == nil {
+		has = slices.ContainsFunc(d.study.responsesIn(w.info, v, s.Cells...), func(r record.Response) bool { return r.Name == o })
+	}
+	if has {
+		return fmt.Sprintf("add it to the workload: responses: [%s]", strings.Join(append(slices.Clone(s.Responses), o), ", "))
+	}
+	return param.Suggest(o, s.Responses)
 }
 
 // offered refuses an objective of a factor that is not a rate at which a workload's requests are due. Where a request waits for the

@@ -47,6 +47,10 @@ func TestObjective(t *testing.T) {
 	if o := (Objective{Limit: 2, Above: true}); o.Met(1) || o.Met(2) || !o.Met(3) {
 		t.Error("above the limit")
 	}
+	one := strings.Replace(head, "mode: rr", "mode: rr, responses: [latency]", 1)
+	if _, err := Parse("t.yaml", []byte(one+"stop: {objective: rate>1500}\n"), testCatalogue(), nil); err == nil || !strings.Contains(err.Error(), `has no response "rate"; add it to the workload: responses: [latency, rate]`) {
+		t.Errorf("of a response that the workload has and leaves out: %v", err)
+	}
 	for text, want := range map[string]string{
 		"stop: {objective: latency}\n":                  `t.yaml:6:19: objective "latency" is not possible; write a response, < or >, and a limit: latency_p99<2ms`,
 		"stop: {objective: latency<2ms, tune: best}\n":  `t.yaml:6:32: tune has no effect together with objective (line 6); remove tune or objective`,

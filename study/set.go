@@ -90,7 +90,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		return key
 	}
 	if !cat.Stored && !slices.Contains(cat.factorNames(), key) && find(find(root, "factors"), key) == nil { // it may be of a sandbox that the study defines
-		r.bad(arg, param.Suggest(key, slices.Concat(settable(), cat.factorNames())), "there is no factor %q", key)
+		r.bad(arg, param.Suggest(key, slices.Concat([]string{FactorWorkload}, settable(), cat.factorNames())), "there is no factor %q", key)
 		return ""
 	}
 	r.assign(r.child(root, "factors", set), key, r.sequence(set, values), set)
