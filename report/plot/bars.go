@@ -108,16 +108,9 @@ func (s *sheet) blocks(m *Mark, x, w vg.Length) {
 }
 
 // singles are blocks that are too few for an interval: all that there is to show.
-// What would be hatching is their shape.
+// Where there are bars, what would be hatching is their shape.
 func (s *sheet) singles(m *Mark, x, w vg.Length, fill color.NRGBA) {
-	s.scatter(m, x, w*0.4, min(2.4, max(1, w*0.2)), s.shapeOf(m.Hatch), fill, s.th.Ink)
-}
-
-func (s *sheet) shapeOf(hatching int) int {
-	if s.f.Hatch.used() {
-		return s.f.Hatch.Index[hatching]
-	}
-	return 0
+	s.scatter(m, x, w*0.4, min(2.4, max(1, w*0.2)), s.formOf(m.Colour, m.Hatch), fill, s.th.Ink)
 }
 
 func (s *sheet) scatter(m *Mark, x, w, r vg.Length, form int, fill, line color.NRGBA) {

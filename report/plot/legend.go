@@ -97,7 +97,7 @@ func (s *sheet) sample(r vg.Rectangle, c, h int) {
 		if h >= 0 && slices.ContainsFunc(s.f.Marks, func(m Mark) bool { return m.single() }) {
 			r.Max.X -= 7
 			s.c.SetColor(s.th.Ink)
-			s.c.Fill(shape(s.shapeOf(h), vg.Point{X: r.Max.X + 5, Y: (r.Min.Y + r.Max.Y) / 2}, 2.4))
+			s.c.Fill(shape(s.formOf(0, h), vg.Point{X: r.Max.X + 5, Y: (r.Min.Y + r.Max.Y) / 2}, 2.4))
 		}
 		s.box(r, fill, over(fill), p)
 		s.frame(s.th.Ink, 0.5, r)

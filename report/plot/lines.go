@@ -118,17 +118,23 @@ func (s *sheet) dashes(hatching int) []vg.Length {
 
 const mostDashed = 6
 
-// glyph is a mark's shape: by colour, so that it also reads in grey; by hatching
-// where there are no dashes.
+// formOf is the shape that a mark and its sample in the legend have: by colour, so that it also reads in
+// grey; by hatching where there are no dashes.
+func (s *sheet) formOf(c, h int) int {
+	switch {
+	case s.f.Hatch.used() && (s.f.Kind == Dot || s.f.Kind == Bar):
+		return s.f.Hatch.Index[h]
+	case s.f.Kind == Bar:
+		return 0
+	case s.f.Colour.used():
+		return s.f.Colour.Index[c]
+	}
+	return c
+}
+
+// glyph is a mark's shape.
 func (s *sheet) glyph(at vg.Point, c, h int, fill color.NRGBA, empty bool) {
-	i := c
-	if s.f.Colour.used() {
-		i = s.f.Colour.Index[c]
-	}
-	if s.f.Hatch.used() && s.f.Kind == Dot {
-		i = s.f.Hatch.Index[h]
-	}
-	p := shape(i, at, 3)
+	p := shape(s.formOf(c, h), at, 3)
 	inner := fill
 	if empty {
 		inner = s.th.Paper
