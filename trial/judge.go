@@ -165,9 +165,15 @@ func matching(text string, p *regexp.Regexp) string {
 	return ""
 }
 
+// outcome is a line of fio that follows on its reason: "fio: job read dropped".
+var outcome = regexp.MustCompile(`^fio: job .+ dropped$`)
+
 // lastLine is where a program usually says why.
 func lastLine(tail string) string {
 	lines := strings.Split(strings.TrimSpace(tail), "\n")
+	for len(lines) > 1 && outcome.MatchString(strings.TrimSpace(lines[len(lines)-1])) {
+		lines = lines[:len(lines)-1]
+	}
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		return ": " + last
 	}
