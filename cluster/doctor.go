@@ -15,6 +15,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"tare/cluster/pod"
+	"tare/ordered"
 	"tare/record"
 	"tare/site"
 )
@@ -39,6 +40,7 @@ const (
 type Finding struct {
 	Area, Name, Detail string
 	Family             record.Family // of a class
+	Optional           bool          // studies work in spite of Err
 	Err                error
 }
 
@@ -104,7 +106,7 @@ func (s *Site) permissions(ctx context.Context) ([]Finding, error) {
 		if r.Whole {
 			namespace, in = "", ""
 		}
-		var denied []string
+		var denied ordered.Groups[string, string] // resources by verbs
 		for _, resource := range r.Resources {
 			var verbs []string
 			for _, verb := range r.Verbs {
@@ -117,16 +119,16 @@ func (s *Site) permissions(ctx context.Context) ([]Finding, error) {
 				}
 			}
 			if len(verbs) > 0 {
-				denied = append(denied, strings.Join(verbs, ", ")+" "+resource)
+				denied.Add(strings.Join(verbs, ", "), resource)
 			}
 		}
-		f := Finding{Area: AreaPermission, Name: strings.Join(r.Resources, ", "), Detail: strings.Join(r.Verbs, ", ") + ": " + r.Why}
-		switch {
-		case len(denied) == 0:
-		case r.Optional:
-			f.Detail = fmt.Sprintf("you may not %s%s, which tare uses to %s", strings.Join(denied, " and "), in, r.Why)
-		default:
-			f.Err = fmt.Errorf("you may not %s%s; tare needs this right to %s; `%s` prints the role to ask for", strings.Join(denied, " and "), in, r.Why, hint)
+		f := Finding{Area: AreaPermission, Name: strings.Join(r.Resources, ", "), Detail: strings.Join(r.Verbs, ", ") + ": " + r.Why, Optional: r.Optional}
+		var parts []string
+		for verbs, resources := range denied.All() {
+			parts = append(parts, verbs+" "+strings.Join(resources, ", "))
+		}
+		if len(parts) > 0 {
+			f.Err = fmt.Errorf("you may not %s%s; %s; `%s` prints the role to ask for", strings.Join(parts, " or "), in, r.purpose(), hint)
 		}
 		out = append(out, f)
 	}
@@ -226,7 +228,9 @@ func (s *Site) sameHandler(c pod.Class) string {
 func (s *Site) findStorage(ctx context.Context) []Finding {
 	var classes storagev1.StorageClassList
 	if err := s.api.List(ctx, "", "", &classes); err != nil {
-		return cannotList(AreaStorage, err)
+		refused := cannotList(AreaStorage, err)
+		refused[0].Optional = true
+		return refused
 	}
 	var out []Finding
 	for i := range classes.Items {

@@ -50,6 +50,11 @@ func TestExamine(t *testing.T) {
 	if err := examined(t, fake, s)["permission secrets"]; err == nil || !strings.Contains(err.Error(), "you may not create, deletecollection secrets in namespace bench") {
 		t.Errorf("a right that is missing: %v", err)
 	}
+	fake.denies = "limitranges"
+	if err := examined(t, fake, s)["permission limitranges, resourcequotas"]; err == nil || !strings.Contains(err.Error(), "you may not list limitranges in namespace bench; tare uses this right to find out") || !strings.Contains(err.Error(), "studies work without this") {
+		t.Errorf("an optional right that is missing: %v", err)
+	}
+	fake.denies = "secrets"
 	fake.fails = true
 	if err := examined(t, fake, s)["image node1"]; err == nil || !strings.Contains(err.Error(), "Evicted") {
 		t.Errorf("pods that fail: %v", err)

@@ -60,7 +60,7 @@ func lacks(user, verb, resource, in, namespace string) string {
 	}
 	for _, r := range UserRules(Tier{Own: namespace == "", Observe: true}) {
 		if slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb) {
-			why = "; tare needs this right to " + r.Why
+			why = "; " + r.purpose()
 		}
 	}
 	out := fmt.Sprintf("user %q may not %s %s %s%s; ", user, verb, resource, where, why)

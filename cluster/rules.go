@@ -34,6 +34,14 @@ func optional(r Rule) Rule {
 	return r
 }
 
+// purpose says in a message what tare does with a right.
+func (r Rule) purpose() string {
+	if r.Optional {
+		return "tare uses this right to " + r.Why
+	}
+	return "tare needs this right to " + r.Why
+}
+
 // CoordinatorRules are the rights of a study's coordinator, in the study's namespace.
 func CoordinatorRules() []Rule {
 	return []Rule{
@@ -103,7 +111,7 @@ func UserRules(t Tier) []Rule {
 		privileged.ResourceNames, privileged.Only = []string{"privileged"}, "OpenShift"
 		out = append(out, privileged,
 			optional(whole(rule("find the pods of an ingress controller, and of the servers behind it, to observe them", "discovery.k8s.io", []string{"endpointslices"}, "list"))),
-			optional(whole(rule("the same, by the controller's address", "", []string{"services"}, "list"))))
+			optional(whole(rule("find the pods of an ingress controller by its address, to observe them", "", []string{"services"}, "list"))))
 	}
 	if t.Objects && t.Own {
 		out = append(out, whole(rule("give the load on objects or claims its rights, which Kubernetes deletes with the study's namespace", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))

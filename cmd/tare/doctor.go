@@ -33,6 +33,8 @@ type finding struct {
 	Family  record.Family `json:"family,omitempty"` // of a sandbox
 	Detail  string        `json:"detail,omitempty"`
 	Problem string        `json:"problem,omitempty"`
+
+	Optional bool `json:"optional,omitempty"` // studies work in spite of the problem
 }
 
 type findings []finding

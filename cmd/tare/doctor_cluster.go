@@ -24,7 +24,7 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 	}
 	found := make([]finding, len(seen))
 	for i, f := range seen {
-		found[i] = finding{Area: f.Area, Name: f.Name, Family: f.Family, Detail: bounded(f.Detail)}
+		found[i] = finding{Area: f.Area, Name: f.Name, Family: f.Family, Detail: bounded(f.Detail), Optional: f.Optional && f.Err != nil}
 		if f.Err != nil {
 			found[i].Problem = bounded(strings.TrimSpace(f.Err.Error()))
 		}
@@ -43,7 +43,7 @@ func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) e
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaQuota && f.Problem != "" }):
 		return coded(exitHost, "no study fits in the namespace; the lines with -- say why")
 	case !enoughCluster(found):
-		return coded(exitHost, "a study needs all rights, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
+		return coded(exitHost, "a study needs all rights that are not optional, the baseline (process) and at least one RuntimeClass; the lines with -- say what is missing")
 	case slices.ContainsFunc(found, func(f finding) bool { return f.Area == cluster.AreaPods && f.Problem != "" }):
 		return coded(exitHost, "doctor could not test pods; the lines with -- say why")
 	}
@@ -64,7 +64,7 @@ func enoughCluster(found []finding) bool {
 	base, others := false, false
 	for _, f := range found {
 		switch {
-		case f.Area == cluster.AreaPermission && f.Problem != "":
+		case f.Area == cluster.AreaPermission && f.Problem != "" && !f.Optional:
 			return false
 		case f.Area == cluster.AreaClass && f.Problem == "":
 			base = base || f.Family == record.FamilyNative

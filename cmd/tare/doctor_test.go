@@ -43,11 +43,14 @@ func TestEnoughCluster(t *testing.T) {
 	right := finding{Area: cluster.AreaPermission, Name: "pods"}
 	denied := right
 	denied.Problem = "you may not"
+	spare := denied
+	spare.Optional = true
 	for _, c := range []struct {
 		found []finding
 		want  bool
 	}{
 		{[]finding{right, native, other}, true},
+		{[]finding{spare, native, other}, true},
 		{[]finding{right, native}, false},
 		{[]finding{right, native, broken}, false},
 		{[]finding{denied, native, other}, false},

@@ -88,7 +88,7 @@ stop: {fixed: 1}
 
 	out, err = l.tare(ctx, "doctor", "--json").Output()
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitHost {
-		t.Errorf("no node takes machines, and that is no problem: %v\n%s", err, out)
+		t.Errorf("no node takes virtual machines, and that is no problem: %v\n%s", err, out)
 	}
 	var found struct{ Findings []finding }
 	if err := json.Unmarshal(out, &found); err != nil {
@@ -100,7 +100,7 @@ stop: {fixed: 1}
 			problems[f.Name] = f.Problem
 		}
 	}
-	if problems["version"] != "" || problems["admission"] != "" || !strings.HasPrefix(problems["nodes"], "no node takes machines") {
+	if problems["version"] != "" || problems["admission"] != "" || !strings.HasPrefix(problems["nodes"], "no node takes virtual machines") {
 		t.Errorf("doctor: %v", problems)
 	}
 }
