@@ -192,7 +192,7 @@ func TestEachRule(t *testing.T) {
 		{"softirq-rps", cause.SoftIRQ, "", at("vm"), net, many, 1, []string{"rps_cpus"}},
 		{"other-cause", cause.Other, "", at("vm"), net, many, 1, []string{"no setting is known"}},
 		{"load", cause.None, "", at("runc"), net, nil, 0, []string{"load itself"}},
-		{"tell-apart", cause.Untold, "", at("runc"), net, nil, 0, []string{"(helper, path)"}},
+		{"tell-apart", cause.Untold, "", at("runc"), net, nil, 0, []string{"helper, fixed delay"}},
 		{"read-more", cause.Unknown, "", at("runc"), net, nil, 0, []string{"are missing: no series; write collect."}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

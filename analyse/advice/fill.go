@@ -61,7 +61,7 @@ func (f *filler) funcs() template.FuncMap {
 			var out []string
 			for _, s := range f.g.list {
 				for _, k := range s.f.Among {
-					out = ordered.Add(out, string(k))
+					out = ordered.Add(out, k.Word())
 				}
 			}
 			return strings.Join(out, ", ")

@@ -164,7 +164,7 @@ func TestHalf(t *testing.T) {
 	}{
 		{"all trials agree", []sheet{path, path, path}, Path, "has a fixed extra delay"},
 		{"few do", []sheet{path, calm, calm, calm, calm}, Untold, "of 5 trials, those that say so when judged alone: 1"},
-		{"no median latency", []sheet{with(fTime, 160e-6), with(fTime, 160e-6), with(fTime, 160e-6)}, Untold, "Cannot tell path from other: no median latency"},
+		{"no median latency", []sheet{with(fTime, 160e-6), with(fTime, 160e-6), with(fTime, 160e-6)}, Untold, "The cause may be fixed delay or something else: no median latency"},
 	} {
 		b := builder{rules: rules()}
 		f := facts{own: c.each[0], base: native(fMedian, 73e-6), load: math.NaN(), low: &point{load: 1, added: 80e-6}}

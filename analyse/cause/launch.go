@@ -71,7 +71,7 @@ func launched(out *Finding, f *facts, part float64) string {
 	case Path:
 		return fmt.Sprintf("The runtime's calls: they take %s longer than natively, %.0f %% of what is added to the launch's steps.", ms(fRuntime), 100*part)
 	case Untold:
-		return fmt.Sprintf("The program's own start: it takes %s longer than natively, %.0f %% of what is added to the launch's steps; its processor time and its calls are not told apart there.", ms(fProgram), 100*part)
+		return fmt.Sprintf("The program's own start: it takes %s longer than natively, %.0f %% of what is added to the launch's steps; the readings do not say how much of this is processor time and how much is system calls.", ms(fProgram), 100*part)
 	}
 	return "What bounds it is not known; what is missing: " + out.Missing + "."
 }

@@ -3,7 +3,6 @@ package cause
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // sentence says the verdict with the figures that decided. f and v are nil where
@@ -73,13 +72,9 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 	case SoftIRQ:
 		return fmt.Sprintf("One of the host's processors: interrupts take %s of its time.", pct(own.or(fHostSoft, 0)))
 	case Untold:
-		var names []string
-		for _, k := range out.Among {
-			names = append(names, string(k))
-		}
-		return "Cannot tell " + strings.Join(names, " from ") + ": " + v.because + "."
+		return "The cause may be " + oneOf(out.Among) + ": " + v.because + "."
 	}
-	return "The cause is not known. Missing:  " + out.Missing + "."
+	return "The cause is not known. Missing: " + out.Missing + "."
 }
 
 // ofTime says it of what is not full: its part of an operation's time. "" of other causes.

@@ -90,7 +90,7 @@ func (b *builder) throughTiers(i, j int) Finding {
 	switch {
 	case also != nil:
 		out.Cause, out.Role, out.Among = Untold, "", ordered.Add([]Name{top.cause}, also.cause)
-		out.Text = fmt.Sprintf("Cannot tell which of two holds the load up, because they are equally full. %s %s", top.says, also.says)
+		out.Text = fmt.Sprintf("One of two parts holds the load up, but it is unclear which: they are equally full. %s %s", top.says, also.says)
 		sure = 0.45
 	case top.cause == Unknown:
 		out.Missing, sure = s.Tiers.missing(mid, ends, s), 0

@@ -64,7 +64,7 @@ func notes(r *analyse.Result) []Note {
 	}
 	if r != nil && len(r.Causes) > 0 {
 		out = append(out, Note{"causes", "What bounds a cell", "The readings of each cell's good trials over the measured time are compared with limits: some support a cause, some exclude it. The report names the cause that most trials show and that nothing excludes, " +
-			"with the confidence that it is this and no other; not told apart is said, and so is what was not read. A cell costs where the verdict on its first response is worse than the baseline, is without cost where that is equivalent or better, and is undecided where there are too few blocks or the interval holds 1. " +
+			"with the confidence that it is this and no other; where several causes fit equally well, the cause is unclear, and readings that are missing are named. A cell costs where the verdict on its first response is worse than the baseline, is without cost where that is equivalent or better, and is undecided where there are too few blocks or the interval holds 1. " +
 			"A constant added time is fitted over the sizes, a factor over the connections or jobs, of cells that differ in nothing else.", ""})
 	}
 	if r != nil && len(r.CPUCosts) > 0 {

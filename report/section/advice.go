@@ -170,13 +170,13 @@ func adviceCells(r *analyse.Result, x *advice.Item) string {
 		slices.SortStableFunc(levels[f], func(x, y string) int {
 			return cmp.Compare(order[record.Level{Factor: f, Value: x}], order[record.Level{Factor: f, Value: y}])
 		})
-		s := strings.Join(levels[f], "|")
-		if f != study.FactorWorkload {
-			s = f + "=" + s
+		if f == study.FactorWorkload {
+			out = append(out, words.List(levels[f]))
+		} else {
+			out = append(out, f+"="+strings.Join(levels[f], ","))
 		}
-		out = append(out, s)
 	}
-	s := strings.Join(out, " ")
+	s := strings.Join(out, ", ")
 	switch {
 	case s == "":
 		return "all its cells"

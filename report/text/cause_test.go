@@ -14,7 +14,7 @@ import (
 )
 
 // causeResult is kataResult with a finding for each of its cells: some cost, some do
-// not, of some nothing is decided, one is not told apart, one was not read.
+// not, of some nothing is decided, one is unclear, one was not read.
 func causeResult() *analyse.Result {
 	r := kataResult()
 	r.Compared = nil

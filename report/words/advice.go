@@ -77,7 +77,7 @@ func level(r *analyse.Result, x *advice.Item, of record.Level) string {
 }
 
 // ranges writes levels: three whole numbers or more that follow one another in the study
-// as 2..9, others with a bar between.
+// as 2..9, others with a comma between.
 func ranges(levels, study []string) string {
 	var order []string
 	for _, v := range study {
@@ -102,7 +102,7 @@ func ranges(levels, study []string) string {
 		out = append(out, order[i]+".."+order[n-1])
 		i = n
 	}
-	return strings.Join(out, "|")
+	return strings.Join(out, ",")
 }
 
 // AdviceGains say what a setting was measured to bring, for each response: gains as

@@ -41,34 +41,32 @@ type CauseName struct {
 // tell apart; kinds that are kin share one.
 func CauseNameOf(k cause.Name) CauseName {
 	n := map[cause.Name]CauseName{
-		cause.Quota:        {"", "", "the cgroup's CPU quota holds it back", 0xEE8866, false},
-		cause.Helper:       {"", "", "a helper thread of the sandbox is saturated or takes most of the time", 0xEEDD88, false},
-		cause.Guest:        {"", "guest CPU", "all processors that the sandbox may use are busy", 0x77AADD, false},
-		cause.GuestOne:     {"", "one CPU", "one processor is busy with a workload of a single thread", 0x77AADD, true},
-		cause.Host:         {"", "host CPU", "the host's processors are all busy", 0x99DDFF, false},
-		cause.Steal:        {"", "hypervisor", "a hypervisor below the host takes its processors away", 0x882255, false},
-		cause.SoftIRQ:      {"", "host interrupts", "one of the host's processors is busy with interrupts", 0x999933, false},
-		cause.Other:        {"", "something else", "none of the resources that were read explains it", 0x777777, false},
-		cause.Link:         {"", "", "the network link is at its limit", 0x44BB99, false},
-		cause.Device:       {"", "disk", "the disk is at its limit", 0x44BB99, true},
-		cause.IOLimit:      {"", "disk limit", "the cgroup's limit of disk traffic holds it back", 0xEE8866, true},
-		cause.Depth:        {"", "queue depth", "too few requests are in flight: the disk would do more", 0xDDCC77, true},
-		cause.Fsync:        {"", "fsync", "most of the time is spent waiting until what was written is on the disk", 0x332288, true},
-		cause.PageCache:    {"", "page cache", "one side's requests never reached a disk, so the two sides do not do the same", 0xDDDDDD, true},
-		cause.Gofer:        {"", "gofer", "each use of a file is a round trip to the process that opens files for the sandbox", 0xEEDD88, true},
-		cause.Path:         {"", "fixed delay", "every round trip has a fixed extra delay; no thread is saturated", 0xFFAABB, false},
-		cause.Saturation:   {"", "queues", "requests wait in queues under load, with no thread saturated", 0xBBCC33, false},
-		cause.Imbalance:    {"", "", "one of the guest's processors handles the interrupts", 0xAAAA00, false},
-		cause.Interception: {"", "system calls", "system calls: the sandbox intercepts each, which takes time", 0xC9A3E6, false},
-		cause.Connections:  {"", "connections", "the server takes no more connections: they wait at its port", 0xBBCC33, true},
-		cause.Behind:       {"", "waiting", "requests wait for servers or a network behind, where nothing that was read is busy", 0xFFAABB, true},
-		cause.None:         {"", "", "nothing of the sandbox or its host limits it", 0, false},
-		cause.Untold:       {"", "not told apart", "several causes would explain it equally well", 0, false},
-		cause.Unknown:      {"", "", "readings are missing", 0, false},
+		cause.Quota:        {About: "the cgroup's CPU quota holds it back", Hue: 0xEE8866},
+		cause.Helper:       {About: "a helper thread of the sandbox is saturated or takes most of the time", Hue: 0xEEDD88},
+		cause.Guest:        {About: "all processors that the sandbox may use are busy", Hue: 0x77AADD},
+		cause.GuestOne:     {About: "one processor is busy with a workload of a single thread", Hue: 0x77AADD, Hatched: true},
+		cause.Host:         {About: "the host's processors are all busy", Hue: 0x99DDFF},
+		cause.Steal:        {About: "a hypervisor below the host takes its processors away", Hue: 0x882255},
+		cause.SoftIRQ:      {About: "one of the host's processors is busy with interrupts", Hue: 0x999933},
+		cause.Other:        {About: "none of the resources that were read explains it", Hue: 0x777777},
+		cause.Link:         {About: "the network link is at its limit", Hue: 0x44BB99},
+		cause.Device:       {About: "the disk is at its limit", Hue: 0x44BB99, Hatched: true},
+		cause.IOLimit:      {About: "the cgroup's limit of disk traffic holds it back", Hue: 0xEE8866, Hatched: true},
+		cause.Depth:        {About: "too few requests are in flight: the disk would do more", Hue: 0xDDCC77, Hatched: true},
+		cause.Fsync:        {About: "most of the time is spent waiting until what was written is on the disk", Hue: 0x332288, Hatched: true},
+		cause.PageCache:    {About: "one side's requests never reached a disk, so the two sides do not do the same", Hue: 0xDDDDDD, Hatched: true},
+		cause.Gofer:        {About: "each use of a file is a round trip to the process that opens files for the sandbox", Hue: 0xEEDD88, Hatched: true},
+		cause.Path:         {About: "every round trip has a fixed extra delay; no thread is saturated", Hue: 0xFFAABB},
+		cause.Saturation:   {About: "requests wait in queues under load, with no thread saturated", Hue: 0xBBCC33},
+		cause.Imbalance:    {About: "one of the guest's processors handles the interrupts", Hue: 0xAAAA00},
+		cause.Interception: {About: "system calls: the sandbox intercepts each, which takes time", Hue: 0xC9A3E6},
+		cause.Connections:  {About: "the server takes no more connections: they wait at its port", Hue: 0xBBCC33, Hatched: true},
+		cause.Behind:       {About: "requests wait for servers or a network behind, where nothing that was read is busy", Hue: 0xFFAABB, Hatched: true},
+		cause.None:         {About: "nothing of the sandbox or its host limits it"},
+		cause.Untold:       {About: "several causes would explain it equally well"},
+		cause.Unknown:      {About: "readings are missing"},
 	}[k]
-	if n.ID = k; n.Word == "" {
-		n.Word = string(k) // some are whatever a newer version calls them
-	}
+	n.ID, n.Word = k, k.Word()
 	return n
 }
 
@@ -89,7 +87,7 @@ func CauseKind(k cause.Name, role string) string {
 	return role + ": " + word
 }
 
-// Cause is a finding's cause in a few words: of several that are not told apart, which.
+// Cause is a finding's cause in a few words: of several that fit equally well, which.
 func Cause(f *cause.Finding) string {
 	s := CauseKind(f.Cause, f.Role)
 	if len(f.Among) > 0 {
@@ -305,7 +303,7 @@ func CausesSentence(r *analyse.Result) string {
 	}
 	var parts []string
 	if len(costs) > 0 {
-		parts = append(parts, fmt.Sprintf("%s costs in %d of %s. What causes it, and in how many: %s.", subject, len(costs), Count(all, "case"), list(costs)))
+		parts = append(parts, fmt.Sprintf("%s costs in %d of %s. The causes, each with its number of cases: %s.", subject, len(costs), Count(all, "case"), list(costs)))
 	} else {
 		parts = append(parts, "No case is known to be slower because of "+why+".")
 	}
@@ -314,7 +312,7 @@ func CausesSentence(r *analyse.Result) string {
 		if suspect > 0 {
 			s += fmt.Sprintf(" Of these, %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
 		}
-		parts = append(parts, s+" What limits their speed, as far as known: "+list(open)+".")
+		parts = append(parts, s+" What seems to limit their speed: "+list(open)+".")
 	}
 	if len(rest) > 0 {
 		parts = append(parts, fmt.Sprintf("%d cost nothing. What limits their speed: %s.", len(rest), list(rest)))

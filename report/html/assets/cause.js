@@ -90,7 +90,7 @@
       ),
       f.text ? Tare.el("p", { class: "decided" }, f.text.charAt(0).toUpperCase() + f.text.slice(1) + (/[.!?]$/.test(f.text) ? "" : ".")) : null,
       about ? Tare.el("p", { class: "quiet" }, `${Tare.causeWord(f)}: ${about}.`) : null,
-      f.among ? Tare.el("p", {}, `Not told apart: ${f.among.map((k) => Tare.causeKind(k).word).join(", ")}; the likelier first.`) : null,
+      f.among ? Tare.el("p", {}, `Unclear: ${f.among.map((k) => Tare.causeKind(k).word).join(", ")}; the likeliest first.`) : null,
       f.missing ? Tare.el("p", {}, `Not read: ${f.missing}`) : null,
       f.price ? Tare.el("p", {}, Tare.el("b", {}, "Price: "), `${f.price}.`) : null,
       item ? Tare.el("p", {}, opens(item.key, "cause-comparison", "The comparison and its blocks")) : null,
