@@ -270,34 +270,34 @@ func (r Runtime) why(p Pod, s Size) (first, hot, memory, network string) {
 	hot = "no CPU limit, so none"
 	switch {
 	case p.CPULimit > 0 && float64(s.VCPUsHotplugged) < p.CPULimit:
-		hot = fmt.Sprintf("CPU limit %s rounded up, bound by the host's %d", cores(p.CPULimit), r.HostCPUs)
+		hot = fmt.Sprintf("CPU limit %s rounded up, but at most the host's %d", cores(p.CPULimit), r.HostCPUs)
 	case p.CPULimit > 0:
 		hot = fmt.Sprintf("CPU limit %s, rounded up", cores(p.CPULimit))
 	}
 	if p.CPURequest > 0 {
-		hot += "; the request is disregarded"
+		hot += "; CPU requests do not count"
 	}
 	memory = named("default_memory", r.MemoryAnnotated)
 	if p.MemoryLimit > 0 {
 		memory += fmt.Sprintf(" %s and memory limit %s", amount(s.MemoryBoot), amount(p.MemoryLimit))
 	} else {
-		memory += "; no memory limit adds to it"
+		memory += "; the pod has no memory limit to add"
 	}
 	return boot(r), hot, memory, "a vhost thread for each vCPU at boot only"
 }
 
 // whyBooted is why for runtime-rs.
 func (r Runtime) whyBooted(p Pod, s Size) (first, hot, memory, network string) {
-	hot, network = "runtime-rs plugs in none", "network_queues, whatever the vCPUs"
+	hot, network = "runtime-rs plugs in none", "network_queues, independent of the vCPUs"
 	if !p.Limited() {
-		return boot(r) + ", since the pod has no limit", hot, named("default_memory", r.MemoryAnnotated) + ", since the pod has no limit", network
+		return boot(r) + ", because the pod has no limit", hot, named("default_memory", r.MemoryAnnotated) + ", because the pod has no limit", network
 	}
 	first = fmt.Sprintf("CPU limit %s and overhead_vcpus %g, rounded up", cores(p.CPULimit), r.OverheadVCPUs)
 	if p.CPULimit == 0 {
-		first = fmt.Sprintf("no CPU limit: overhead_vcpus %g, rounded up, and 1 at least", r.OverheadVCPUs)
+		first = fmt.Sprintf("no CPU limit: overhead_vcpus %g, rounded up, at least 1", r.OverheadVCPUs)
 	}
 	if p.CPURequest > 0 {
-		first += "; the request is disregarded"
+		first += "; CPU requests do not count"
 	}
 	over := amount(int64(r.OverheadMiB) << 20)
 	memory = fmt.Sprintf("memory limit %s and overhead_memory %s", amount(p.MemoryLimit), over)
@@ -305,7 +305,7 @@ func (r Runtime) whyBooted(p Pod, s Size) (first, hot, memory, network string) {
 		memory = "no memory limit: overhead_memory alone"
 	}
 	if s.MemoryBytes < LeastMemoryMiB<<20 {
-		memory += fmt.Sprintf(". Few kernels boot in that: set a memory limit that makes it %d MiB", LeastMemoryMiB)
+		memory += fmt.Sprintf(". Few kernels boot with so little: set a memory limit, so that the machine has at least %d MiB", LeastMemoryMiB)
 	}
 	return first, hot, memory, network
 }
@@ -317,7 +317,7 @@ func boot(r Runtime) string {
 	case r.VCPUs < 0:
 		return fmt.Sprintf("%s %d: all of the host's %d", name, r.VCPUs, r.HostCPUs)
 	case r.HostCPUs > 0 && r.VCPUs > r.HostCPUs:
-		return fmt.Sprintf("%s %d, bound by the host's %d", name, r.VCPUs, r.HostCPUs)
+		return fmt.Sprintf("%s %d, but at most the host's %d", name, r.VCPUs, r.HostCPUs)
 	}
 	return name
 }

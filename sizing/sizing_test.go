@@ -111,7 +111,7 @@ func TestRS(t *testing.T) {
 		"2A, memory only":    {sizing.Pod{MemoryLimit: 512 * mib}, doc, 1, 640, 0, "no CPU limit: overhead_vcpus 0.5"},
 		"2B, CPU only":       {sizing.Pod{CPULimit: 1.5}, doc, 2, 128, 1.75, "CPU limit 1.5"},
 		"3A, no overhead":    {sizing.Pod{CPULimit: 1.5, MemoryLimit: 600 * mib}, zero, 2, 600, 1.75, "overhead_vcpus 0,"},
-		"3B, 4, no limits":   {sizing.Pod{}, doc, 2, 1024, 0, "since the pod has no limit"},
+		"3B, 4, no limits":   {sizing.Pod{}, doc, 2, 1024, 0, "because the pod has no limit"},
 		"a host's bound":     {sizing.Pod{CPULimit: 4, MemoryLimit: 512 * mib}, sizing.Runtime{Flavour: sizing.RS, HostCPUs: 2, OverheadMiB: 32}, 4, 544, 4.25, "CPU limit 4 cores"},
 		"in 32 bits":         {sizing.Pod{CPULimit: 1.8, MemoryLimit: 512 * mib}, usual, 2, 544, 2.05, "CPU limit 1.8"},
 		"pages of 2 MiB":     {sizing.Pod{CPULimit: 0.5, MemoryLimit: 301*mib + 5}, usual, 1, 334, 0.75, "CPU limit 0.5"},
@@ -164,9 +164,9 @@ func TestManifestNamesRuntime(t *testing.T) {
 func TestRules(t *testing.T) {
 	for want, rt := range map[string]sizing.Runtime{
 		"default_vcpus": {VCPUs: 2, HostCPUs: 2},
-		"default_vcpus 64, bound by the host's 2":           {VCPUs: 64, HostCPUs: 2},
-		"default_vcpus -1: all of the host's 8":             {VCPUs: -1, HostCPUs: 8},
-		"annotation default_vcpus 3, bound by the host's 2": {VCPUs: 3, HostCPUs: 2, VCPUsAnnotated: true},
+		"default_vcpus 64, but at most the host's 2":           {VCPUs: 64, HostCPUs: 2},
+		"default_vcpus -1: all of the host's 8":                {VCPUs: -1, HostCPUs: 8},
+		"annotation default_vcpus 3, but at most the host's 2": {VCPUs: 3, HostCPUs: 2, VCPUsAnnotated: true},
 	} {
 		s, err := sizing.Of(sizing.Pod{}, rt)
 		if err != nil {

@@ -187,9 +187,9 @@ func (a *app) printIdle(kept *idleTrials, interrupted bool, at site.About, asJSO
 	case err != nil:
 		return err
 	case interrupted:
-		return coded(exitInterrupted, "interrupted; the figures are of what was measured until then, and the same command begins again")
+		return coded(exitInterrupted, "interrupted; the figures cover what was measured until then; the same command starts from the beginning")
 	case len(kept.failed) > 0:
-		return coded(exitTrials, "%d of the trials failed, so the figures are of fewer repetitions", len(kept.failed))
+		return coded(exitTrials, "%d of the trials failed, so the figures come from fewer repetitions", len(kept.failed))
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (a *app) printOverheads(rows []overhead.Row) {
 			widths[i] = max(widths[i], len(c))
 		}
 	}
-	a.line("What an idle sandbox takes beside its workload: MiB, thousandths of a core, 95 %% intervals")
+	a.line("What an idle sandbox takes in addition to its workload: MiB, thousandths of a core, 95 %% intervals")
 	for _, line := range table {
 		text := ""
 		for i, c := range line {
@@ -229,16 +229,16 @@ func (a *app) printOverheads(rows []overhead.Row) {
 		a.line("%s", strings.TrimRight(text, " "))
 	}
 	if pods {
-		a.line("host: the pod's cgroup on its node, less that of the same program in a pod of the default class.")
-		a.line("guest: of a virtual machine, the memory that it shares with the host's processes and has touched; its vCPUs.")
+		a.line("host: the pod's cgroup on its node, minus that of the same program in a pod of the default class.")
+		a.line("guest: the memory that a virtual machine shares with the host's processes and has touched, and the CPU time of its vCPUs.")
 	} else {
-		a.line("guest: the machine's size less what its workload can get; its vCPUs. host: the rest of the sandbox's cgroup.")
+		a.line("guest: the machine's size minus what its workload can get, and the CPU time of its vCPUs. host: the rest of the sandbox's cgroup.")
 	}
 	if emulated {
 		a.line("TCG: software emulates the processor, which takes more CPU, and host memory for translated code, than KVM does.")
 	}
 	if slices.ContainsFunc(rows, func(r overhead.Row) bool { return r.HostMemory.N < overhead.Least }) {
-		a.line("(too few): an interval needs %d repetitions; give --repeat %[1]d or more, and let it end.", overhead.Least)
+		a.line("(too few): an interval needs %d repetitions; give --repeat %[1]d or more, and let the study end.", overhead.Least)
 	}
 	a.printPatches(rows)
 	a.line("")
@@ -261,7 +261,7 @@ func (a *app) printPatches(rows []overhead.Row) {
 		}
 		if len(r.Patches) == 0 {
 			a.line("")
-			a.line("# %s: its memory cannot be told from the default class's, so there is no patch", r.Sandbox)
+			a.line("# %s: it takes no measurable memory beyond that of the default class, so there is no patch", r.Sandbox)
 		}
 		for _, p := range r.Patches {
 			a.line("")
