@@ -64,11 +64,11 @@ func (s *Site) neighbours(ctx context.Context, r site.Request, loads map[string]
 		n := s.watched(pods)
 		switch {
 		case err != nil:
-			n.Why = fmt.Sprintf("you may not find its pods: %v; `tare rbac --observe` has the rights", err)
+			n.Why = fmt.Sprintf("you do not have the right to find its pods: %v; `tare rbac --observe` prints the rights", err)
 		case len(n.Pods) == 0 && o.Given:
 			return nil, fmt.Errorf("controller %s/%s: no pod with these labels runs on a node that is ready; `kubectl get pods -n %s --show-labels` shows the pods and their labels", o.Namespace, o.Labels, o.Namespace)
 		case len(n.Pods) == 0:
-			n.Why = "no running pod was found for it"
+			n.Why = "tare found no running pod of it"
 			if o.Address != "" {
 				n.Why = "no Service has the address " + o.Address + "; write controller: NAMESPACE/LABELS"
 			}

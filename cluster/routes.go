@@ -94,7 +94,7 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 	}
 	for _, err := range refused {
 		if found == 0 {
-			return nil, fmt.Errorf("cannot read the routes of %s: %w; `tare rbac` has the rights", s.api.Server(), errors.Join(refused...))
+			return nil, fmt.Errorf("cannot read the routes of %s: %w; `tare rbac` prints the rights", s.api.Server(), errors.Join(refused...))
 		}
 		s.Say("left out of the routes: %v", err)
 	}
@@ -102,7 +102,7 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 	case found == 0:
 		return nil, fmt.Errorf("%s has no Ingress, HTTPRoute, TLSRoute or Route in %s; write another namespace or other labels after %s", s.api.Server(), from, RoutesOf)
 	case out.Len() > study.MaxFile:
-		return nil, fmt.Errorf("the %d objects of %s%s have %d bytes, and a study takes at most %d; select fewer, as in %sNAMESPACE/LABELS", found, RoutesOf, from, out.Len(), study.MaxFile, RoutesOf)
+		return nil, fmt.Errorf("the %d objects of %s%s have %d bytes, but a study takes at most %d; select fewer, as in %sNAMESPACE/LABELS", found, RoutesOf, from, out.Len(), study.MaxFile, RoutesOf)
 	}
 	return out.Bytes(), nil
 }

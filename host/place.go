@@ -360,7 +360,7 @@ func free(device, overwrite string) error {
 		return fmt.Errorf("%s holds %q, and overwrite = %q names something else; look what is on the device, and name another one if it is not the one that you mean",
 			device, holds(string(out)), overwrite)
 	case err == nil:
-		return fmt.Errorf("%s holds %s; if you can lose it, say so a second time with overwrite: %q in the workload, or name another device",
+		return fmt.Errorf("%s contains %s; if you do not need it, write overwrite: %q in the workload, or name another device",
 			device, contents(string(out)), holds(string(out)))
 	case errors.As(err, &exit) && exit.ExitCode() == 2:
 		return nil

@@ -186,7 +186,7 @@ func TestGivenDevice(t *testing.T) {
 		}
 	}
 	disk := volume.Volume{Mode: volume.Block, Device: d.Path}
-	refused(disk, d.Path+" holds a file system, ext4, with the UUID ")
+	refused(disk, d.Path+" contains a file system, ext4, with the UUID ")
 	told := disk
 	told.Overwrite = "ext4 00000000-0000-0000-0000-000000000000"
 	refused(told, "names something else; look what is on the device")
@@ -196,7 +196,7 @@ func TestGivenDevice(t *testing.T) {
 	}
 	told.Overwrite = "ext4 " + strings.TrimSpace(string(out))
 	refused(told, "")
-	refused(disk, "say so a second time with overwrite: \""+told.Overwrite+"\" in the workload, or name another device")
+	refused(disk, "write overwrite: \""+told.Overwrite+"\" in the workload, or name another device")
 	readOnly(t, d.Path, true)
 	refused(told, "is read-only; make it writable")
 	readOnly(t, d.Path, false)

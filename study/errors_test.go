@@ -250,7 +250,7 @@ func manyCells(threads, limits int) string {
 	return "study: x\nfactors: {sandbox: [process], cpu-limit: [" + numbers(limits) + "]}\nworkloads: {cpu: {threads: [" + numbers(threads) + "]}}\n"
 }
 
-// TestReplaced: a parameter that is in the place of another one is refused beside it, where it is written; its default and a study of
+// TestReplaced: a parameter that replaces another one is refused together with it, where it is written; its default and a study of
 // results are not.
 func TestReplaced(t *testing.T) {
 	cat := testCatalogue()
@@ -258,7 +258,7 @@ func TestReplaced(t *testing.T) {
 		{Name: "size", Type: param.Size, Default: "64MiB", Help: "of a file"},
 		{Name: "free", Type: param.Int, Default: "0", Max: 90, Replaces: "size", Help: "percent of the free space"},
 	}}
-	const what = "free = 50 is in the place of size, and the study gives size = 1GiB, too; remove size, or write free: 0"
+	const what = "free = 50 replaces size, but the study also sets size = 1GiB; remove size, or write free: 0"
 	for _, tt := range []struct{ factors, own, set, want string }{
 		{"", ", size: 1GiB, free: 50", "", `t.yaml:4:37: workload "a" is not possible: ` + what},
 		{"", ", size: 1GiB, free: [0, 50]", "", `t.yaml:4:41: workload "a" with free=50 is not possible: ` + what},

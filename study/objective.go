@@ -99,7 +99,7 @@ func (d *draft) offered(n *yaml.Node, w *load) bool {
 	case d.cat.Stored || slices.ContainsFunc(w.info.Params, func(p param.Param) bool { return p.Offered && p.Name == d.study.Compare }):
 		return true
 	case i < 0:
-		d.bad(n, "tune a workload that has, such as net with mode: rr, or http.nginx with load: open", "an objective is met up to an offered rate, and workload %q of the kind %s has none", w.label, w.kind)
+		d.bad(n, "tune a workload that has, such as net with mode: rr, or http.nginx with load: open", "an objective needs an offered rate, and workload %q of the kind %s has none", w.label, w.kind)
 		return false
 	}
 	rate := w.info.Params[i].Name
@@ -107,8 +107,8 @@ func (d *draft) offered(n *yaml.Node, w *load) bool {
 	if slices.ContainsFunc(w.info.Params, func(p param.Param) bool { return p.Name == "load" && slices.Contains(p.Words, "open") }) {
 		open = ", with load: open"
 	}
-	d.bad(n, fmt.Sprintf("vary the offered rate instead: %s in the place of %s%s", rate, d.study.Compare, open),
-		"%s does not set how many requests a second are due: with a slower sandbox fewer are sent, so that no level of it is a load", d.study.Compare)
+	d.bad(n, fmt.Sprintf("vary the offered rate instead: write %s instead of %s%s", rate, d.study.Compare, open),
+		"%s does not set how many requests are due per second: a slower sandbox gets fewer requests, so a level of it is not a fixed load", d.study.Compare)
 	return false
 }
 

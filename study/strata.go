@@ -295,14 +295,14 @@ func (d *draft) valueAt(w *load, cell record.Cell, err error) *yaml.Node {
 	return w.at
 }
 
-// replaced refuses a parameter beside the one that it is in the place of: one of the two would have no effect.
+// replaced refuses a parameter together with the one that it replaces: one of the two would have no effect.
 func (w *load) replaced(cell record.Cell, v param.Values) error {
 	for _, p := range w.info.Params {
 		if p.Replaces == "" || v[p.Name] == p.Default {
 			continue
 		}
 		if _, varies := cell.Get(p.Replaces); varies || w.fixed[p.Replaces] != "" {
-			return &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s = %s is in the place of %s, and the study gives %s = %s, too; remove %s, or write %s: %s",
+			return &param.ValueError{Param: p.Name, Err: fmt.Errorf("%s = %s replaces %s, but the study also sets %s = %s; remove %s, or write %s: %s",
 				p.Name, v[p.Name], p.Replaces, p.Replaces, v[p.Replaces], p.Replaces, p.Name, p.Default)}
 		}
 	}

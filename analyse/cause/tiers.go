@@ -90,11 +90,11 @@ func (b *builder) throughTiers(i, j int) Finding {
 	switch {
 	case also != nil:
 		out.Cause, out.Role, out.Among = Untold, "", ordered.Add([]Name{top.cause}, also.cause)
-		out.Text = fmt.Sprintf("One of two parts holds the load up, but it is unclear which: they are equally full. %s %s", top.says, also.says)
+		out.Text = fmt.Sprintf("It is unclear which of two parts limits the load: both are equally full. %s %s", top.says, also.says)
 		sure = 0.45
 	case top.cause == Unknown:
 		out.Missing, sure = s.Tiers.missing(mid, ends, s), 0
-		out.Text = "What bounds the load is not known. Missing: " + out.Missing + "."
+		out.Text = "What limits the load is not known. Missing: " + out.Missing + "."
 	case top.cause == None, top.cause == Behind:
 		sure = 0.8 // nobody reads the network between the pods
 	}
@@ -230,7 +230,7 @@ func (t *Tiers) idle(of map[string]*facts, ends []string) bound {
 		for _, end := range ends {
 			if f := of[end]; t.isRead(f) && f.own.or(fQueued, 0) == queued {
 				return bound{end: end, cause: Connections, strength: queued / n, says: fmt.Sprintf(
-					"The connections that %s takes: %.3g wait at its port until it accepts them, and no thread is full. For HAProxy that is maxconn.", t.whose(end), queued)}
+					"The number of connections that %s accepts: %.3g wait at its port, and no thread is full. HAProxy's limit is maxconn.", t.whose(end), queued)}
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (t *Tiers) idle(of map[string]*facts, ends []string) bound {
 			what += ", which were not read,"
 		}
 		return bound{end: "backend", cause: Behind, strength: left / time, says: fmt.Sprintf(
-			"Waiting for %s: a request takes %s, and for %s of that no thread that was read is busy. A slow network between the pods looks the same.", what, duration(time), percent(left/time))}
+			"Waiting for %s: a request takes %s, and for %s of that time no thread that was read is busy. A slow network between the pods looks the same.", what, duration(time), percent(left/time))}
 	}
 	says := "Nothing that was read is full: the load itself is the limit."
 	if client.own.has(fRate, fTime) {

@@ -93,7 +93,7 @@ func replaced(overrides, sets []string) []string {
 func (f *runFlags) goesOn(dir string) error {
 	switch {
 	case len(unlimited(f.sets)) > 0:
-		return coded(exitUsage, "--set %s would change the study of %s, which goes on only with the same study or a larger budget; run the study file with --fresh", words.Shell(unlimited(f.sets)[0]), dir)
+		return coded(exitUsage, "--set %s would change the study of %s, which can continue only with the same study or a larger budget; run the study file with --fresh", words.Shell(unlimited(f.sets)[0]), dir)
 	case f.fresh:
 		return coded(exitUsage, "--fresh needs a study file, but %s is a results folder; give the study file, or leave --fresh out to continue the study", dir)
 	case f.results != "" && filepath.Clean(f.results) != filepath.Clean(dir):

@@ -87,7 +87,7 @@ func (a *app) weighVerb() *cobra.Command {
 	fl.StringVar(&f.load, "load", "", "with --server: the command that loads it; {server} is its address")
 	fl.StringVar(&f.loadImage, "load-image", "", "with --load: files that it sees, as for --image (default this host's files, read-only)")
 	fl.StringVar(&f.http, "http", "", "with --server: what the built-in client asks for, PORT/PATH or a URL")
-	fl.StringVar(&f.rate, "rate", "", "with --http: requests a second, whatever the answers do (default as fast as answers come)")
+	fl.StringVar(&f.rate, "rate", "", "with --http: requests per second, even if answers are late (default as fast as answers come)")
 	fl.StringVar(&f.connections, "connections", "", "with --http: connections at a time (default 10)")
 	fl.StringVar(&f.cacert, "cacert", "", "with --http https://...: PEM file of the authority that signed the server's certificate (default those that this host trusts)")
 	fl.BoolVar(&f.insecure, "insecure", false, "with --http https://...: do not check the server's certificate")

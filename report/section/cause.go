@@ -98,7 +98,7 @@ func through(s *Section, r *analyse.Result) {
 	if len(t.Rows) == 0 {
 		return
 	}
-	s.Head("what bounds each load, on its way through the controller")
+	s.Head("what limits each load on its way through the controller")
 	s.Table(t)
 	s.Note("The busiest thread of each part, in percent of a processor, and the fullest node. A thread that waits for a processor, or is throttled, may be full below 100 %. -: not read, or too short-lived to be seen.")
 	for _, x := range items[:min(len(items), maxGroups)] {

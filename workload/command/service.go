@@ -50,7 +50,7 @@ func (service) Params() []param.Param {
 		{Name: "ready", Type: param.String, Default: "http:8080/", Help: "when the server is ready: tcp:PORT accepts a connection, http:PORT/PATH is answered with status 200, output:TEXT begins a line that it prints"},
 		{Name: "load", Type: param.String, Help: "program and arguments that load the server; {server} is its address; empty: the built-in loop, see http"},
 		{Name: "http", Type: param.String, Default: "8080/", Help: "PORT/PATH that the built-in loop asks for"},
-		{Name: "loop", Type: param.Enum, Default: httpload.Closed, Words: []string{httpload.Closed, httpload.Open}, Help: "built-in: closed, each connection asks again when it has its answer; open, requests at a rate, whatever the answers do"},
+		{Name: "loop", Type: param.Enum, Default: httpload.Closed, Words: []string{httpload.Closed, httpload.Open}, Help: "built-in: closed, each connection sends its next request when it has an answer; open, requests at a rate, whatever the answers do"},
 		{Name: "connections", Type: param.Int, Default: "10", Min: 1, Max: httpload.MaxConnections, Help: "built-in: at a time"},
 		{Name: "rate", Type: param.Float, Offered: true, Default: "100", Min: 0.1, Max: httpload.MaxRate, Help: "built-in, open loop: requests a second over all connections"},
 		{Name: "keep-alive", Type: param.Bool, Default: "true", Help: "built-in: a connection serves many requests; false: each has its own"},

@@ -53,9 +53,9 @@ func (fio) Params() []param.Param {
 		target.Param("the files are", "; block, no files but a block device on the disk; device, the block device that the parameter device names", append(target.Files(), target.Block, target.Device)...),
 		{Name: "device", Type: param.String, Default: "", Help: "with target device: the host's block device, such as /dev/sdb, or several with : between them; what they hold is lost"},
 		{Name: "overwrite", Type: param.String, Default: "", Help: "what the device holds and may lose, as its refusal names it, such as ext4 0b7d42aa-...; of several devices with : between them; without it, a device that holds anything is refused"},
-		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Replaces: "size", Help: "percent of the target's free space that all jobs' files have together, in the place of size; 0: as size says"},
+		{Name: "free", Type: param.Int, Default: "0", Min: 0, Max: 90, Replaces: "size", Help: "percent of the target's free space that the files of all jobs take together, instead of size; 0: use size"},
 		{Name: "prepare", Type: param.String, Valid: checkPrepare, Help: "steps before the load: trim (a device), fill (write all of it), precondition (overwrite at random until the rate is steady)"},
-		{Name: "jobfile", Type: param.File, Help: "a job file of fio, run in the place of rw, bs, jobs and the like, which it can have as ${RW}, ${BS}, ${JOBS}"},
+		{Name: "jobfile", Type: param.File, Help: "a job file of fio, used instead of rw, bs, jobs and the like, which it can contain as ${RW}, ${BS}, ${JOBS}"},
 		{Name: "vars", Type: param.String, Help: "values of the job file's other ${VARIABLES}: mix=70 think=2ms"},
 	}
 }

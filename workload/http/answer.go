@@ -91,7 +91,7 @@ func (a *answer) until(p []byte, mark string, most int) (text []byte, n int, err
 	i := bytes.Index(from, []byte(mark))
 	switch {
 	case i > most, i < 0 && len(from) > most:
-		return nil, len(from), fmt.Errorf("its head, or a line, is longer than %d B", most)
+		return nil, len(from), fmt.Errorf("its header or a line is longer than %d B", most)
 	case i >= 0:
 		a.kept = a.kept[:0]
 		return from[:i], i + len(mark), nil
@@ -209,7 +209,7 @@ func field(line []byte) (name, value []byte, err error) {
 		ok = ok && token[c]
 	}
 	if !ok {
-		return nil, nil, fmt.Errorf("its head has the line %.60q, which is no field", line)
+		return nil, nil, fmt.Errorf("its header has the line %.60q, which is not a field", line)
 	}
 	return name, bytes.Trim(value, " \t"), nil
 }
@@ -279,7 +279,7 @@ func (a *answer) line(p []byte) (n int, whole bool, err error) {
 		}
 	case atChunkEnd:
 		if len(text) > 0 {
-			return n, false, fmt.Errorf("a chunk ends with %.40q behind its bytes", text)
+			return n, false, fmt.Errorf("a chunk has %.40q after its bytes, not the end of a line", text)
 		}
 		a.next = atSize
 	default: // trailer

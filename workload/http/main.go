@@ -45,7 +45,7 @@ func load(ctx context.Context, what string, args []string, stdout, stderr io.Wri
 	rate := fs.Float64("rate", 0, "open, loop: requests a second; loop: 0 for a closed loop")
 	keep := fs.Bool("keep-alive", true, "a connection serves many requests")
 	hosts := fs.String("hosts", "", "`names` for the header Host, joined by commas, which requests take in turn")
-	each := fs.String("each", "", "in the place of --url: `URLs` without ports, joined by spaces, which requests take in turn")
+	each := fs.String("each", "", "instead of --url: `URLs` without ports, joined by spaces, which requests take in turn")
 	at := fs.String("at", "", "with --each: the `host` that has them all")
 	ports := fs.String("ports", "80,443", "with --each: its ports for http and https")
 	delay := fs.Duration("delay", 0, "closed: the longest pause before a request")

@@ -76,7 +76,7 @@ const (
 func (w Workload) Params() []param.Param {
 	out := []param.Param{
 		{Name: "load", Type: param.Enum, Default: "closed", Words: []string{"closed", "open"},
-			Help: "closed: each connection asks again when it has its answer (wrk); open: requests at a rate, whatever the answers do (tare itself)"},
+			Help: "closed: each connection sends its next request when it has an answer (wrk); open: requests are due at a rate, even if answers are late (tare itself)"},
 		{Name: "connections", Type: param.Int, Default: "25", Min: 1, Max: maxConnections, Help: "kept open all the time; in the open loop at most so many"},
 		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: maxRate, Help: "open loop: requests a second over all connections"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},

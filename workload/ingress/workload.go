@@ -58,7 +58,7 @@ func (ingress) About() string {
 func (ingress) Params() []param.Param {
 	return []param.Param{
 		{Name: "load", Type: param.Enum, Default: httpload.Wrk, Words: []string{httpload.Wrk, httpload.Open},
-			Help: "wrk: each connection asks again when it has its answer; open: requests at a rate, whatever the answers do (tare itself)"},
+			Help: "wrk: each connection sends its next request when it has an answer; open: requests are due at a rate, even if answers are late (tare itself)"},
 		{Name: "connections", Type: param.Int, Default: "50", Min: 1, Max: httpload.MaxConnections, Help: "of the clients together; in the open loop at most so many"},
 		{Name: "threads", Type: param.Int, Default: "1", Min: 1, Max: 64, Help: "of wrk; they share the connections evenly"},
 		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: httpload.MaxRate, Help: "open loop: requests a second over all connections"},
@@ -78,9 +78,9 @@ func (ingress) Params() []param.Param {
 		{Name: "maxconn", Type: param.Int, Default: "2000", Min: 1, Max: 100000, Help: "connections that each process of HAProxy serves at once; more of them wait"},
 		{Name: "workers", Type: param.Int, Default: "2", Min: 1, Max: 512, Help: "processes of nginx"},
 		{Name: "size", Type: param.Size, Default: "128", Min: 1, Max: maxFile, Help: "of the file that nginx serves"},
-		{Name: routes.Param, Type: param.File, Help: "Ingress, HTTPRoute, TLSRoute and Route objects of a cluster, whose controller is loaded in the place of HAProxy and nginx"},
+		{Name: routes.Param, Type: param.File, Help: "Ingress, HTTPRoute, TLSRoute and Route objects of a cluster, whose controller is loaded instead of HAProxy and nginx"},
 		{Name: "address", Type: param.String, Valid: validAddress, Help: "with objects: the controller's address or name; without it, that of the Service in the file"},
-		{Name: "controller", Type: param.String, Valid: validPods, Help: "with objects: the controller's pods, as NAMESPACE/LABELS, whose processors --observe reads; without it, those that the objects or the address lead to"},
+		{Name: "controller", Type: param.String, Valid: validPods, Help: "with objects: the controller's pods, as NAMESPACE/LABELS, whose processors --observe reads; default: the pods that the objects or the address lead to"},
 		{Name: "http-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for HTTP; 0: that of the Service in the file, or 80"},
 		{Name: "https-port", Type: param.Int, Default: "0", Min: 0, Max: 65535, Help: "with objects: the controller's port for TLS; 0: that of the Service in the file, or 443"},
 		{Name: "url-path", Type: param.String, Valid: validSuffix, Help: "with objects: what requests add to the path of each route, such as /file.txt"},
