@@ -31,7 +31,7 @@ type roomError struct{}
 
 func (roomError) Error() string { return "no room" }
 
-var errRoom = roomError{} //nolint:gochecknoglobals // of this test
+var errRoom = roomError{}
 
 // TestRoom: the files of all parts and copies count together, wherever a role has them.
 func TestRoom(t *testing.T) {

@@ -11,18 +11,18 @@ import (
 // TestBytes: the files of all jobs together, in fio's units.
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]int64{
-		"[a]\nsize=4m\n":                                              4 << 20,
-		"[a]\nsize=100t\n":                                            100 << 40,
-		"[a]\nsize=9e99p\nnumjobs=2\n":                                2 << 50,
-		"[a]\nsize=0x1000\n":                                          4096,
+		"[a]\nsize=4m\n":               4 << 20,
+		"[a]\nsize=100t\n":             100 << 40,
+		"[a]\nsize=9e99p\nnumjobs=2\n": 2 << 50,
+		"[a]\nsize=0x1000\n":           4096,
 		"[global]\nsize=1GiB\n[a]\nnumjobs=3\n[b]\nsize=1kb\n":        3<<30 + 1024,
 		"[a]\nfilesize=1m-4m\nnrfiles=5\nnumjobs=2\n":                 40 << 20,
 		"[a]\nsize=1g\nfilesize=2m\n":                                 2 << 20,
 		"[a]\nfilename=x:y\nfilesize=2m\nnumjobs=4\n":                 4 << 20,
 		"[global]\nfilename=x\n[a]\nsize=1m\n[b]\nsize=2m\noffset=1m": 3 << 20,
 		"[a]\nfilename=x\nsize=1m\noffset_increment=1m\nnumjobs=4\n":  4 << 20,
-		"[a]\nio_size=8m\n":                                           8 << 20,
-		"[a]\nsize=50%\n":                                             0,
+		"[a]\nio_size=8m\n": 8 << 20,
+		"[a]\nsize=50%\n":   0,
 	} {
 		f, err := read(text, data())
 		if err != nil {
