@@ -57,6 +57,9 @@ func Sandbox(k sandbox.Kind) study.SandboxInfo {
 	if c, ok := k.(sandbox.Chooser); ok {
 		info.CheckOptions = func(v param.Values) error { return c.CheckOptions(v) }
 	}
+	if n, ok := k.(sandbox.Noter); ok {
+		info.NoteOptions = func(v param.Values) string { return n.NoteOptions(v) }
+	}
 	return info
 }
 

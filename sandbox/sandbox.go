@@ -147,6 +147,13 @@ type Chooser interface {
 	CheckHere(context.Context, Spec) error
 }
 
+// Noter is a Kind with choices of its Params that are possible, and may not be meant.
+type Noter interface {
+	Kind
+	// NoteOptions says what is doubtful about options that CheckOptions passes, and what to write; "" for nothing.
+	NoteOptions(options map[string]string) string
+}
+
 // LaunchMode chooses how Launch goes through a sandbox's lifecycle.
 type LaunchMode string
 

@@ -44,6 +44,8 @@ type SandboxInfo struct {
 	// CheckOptions says why a sandbox with such parameters starts on no host; the values have
 	// passed param.Fill. Nil: every combination is possible.
 	CheckOptions func(param.Values) error
+	// NoteOptions says what is doubtful about parameters that CheckOptions passes; "" or nil: nothing.
+	NoteOptions func(param.Values) string
 }
 
 // traits calls Traits, where it is there.

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tare/ordered"
 	"tare/param"
 	"tare/record"
 )
@@ -33,6 +34,11 @@ func (d *draft) checkOptions(cell record.Cell) bool {
 	values, err := param.Fill(own, values)
 	if err == nil {
 		err = info.CheckOptions(values)
+	}
+	if err == nil && info.NoteOptions != nil {
+		if note := info.NoteOptions(values); note != "" {
+			d.study.Notes = ordered.Add(d.study.Notes, fmt.Sprintf("sandbox %q: %s", box, note))
+		}
 	}
 	if d.options == nil {
 		d.options = map[string]bool{}

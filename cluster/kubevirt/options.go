@@ -87,6 +87,15 @@ func (k *Machines) CheckOptions(options map[string]string) error {
 	return nil
 }
 
+// NoteOptions implements sandbox.Noter: a virtio disk without blockMultiQueue has one queue, which one thread serves.
+func (k *Machines) NoteOptions(options map[string]string) string {
+	v, err := param.Fill(k.Params(), options)
+	if n := v.Int(paramPool); err == nil && n > 1 && !v.Bool(paramBlockMQ) {
+		return fmt.Sprintf("%s: %d serves a disk's queues, and a disk has one queue without %s; write %s: true, or one thread", paramPool, n, paramBlockMQ, paramBlockMQ)
+	}
+	return ""
+}
+
 func noEffect(setting, why string) error {
 	return fmt.Errorf("%s has no effect: %s; write %s: %s", setting, why, paramBus, busVirtio)
 }
