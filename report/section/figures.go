@@ -79,17 +79,12 @@ func figureTable(r *analyse.Result, t *merit.Table) *Table {
 			if len(c.Missing) > 0 {
 				x.First += fewer
 			}
-			if undecided(t, row, c) {
+			if t.Kind == study.FigureFewest && c.Interval != nil && !c.Decided && !row.Total {
 				x.Tone = words.Undecided
 			}
 		}
 	}
 	return out
-}
-
-// undecided reports whether more blocks may show another level: the interval holds several, or there is none.
-func undecided(t *merit.Table, row *merit.Row, c *merit.Cell) bool {
-	return t.Kind == study.FigureFewest && c.Value != nil && (c.Interval == nil || !c.Decided && !row.Total)
 }
 
 func figureNote(r *analyse.Result, t *merit.Table) string {
@@ -105,7 +100,7 @@ func figureNote(r *analyse.Result, t *merit.Table) string {
 		for j := range t.Rows[i].Cells {
 			c := &t.Rows[i].Cells[j]
 			interval = interval || c.Interval != nil
-			open = open || undecided(t, &t.Rows[i], c)
+			open = open || t.Kind == study.FigureFewest && !t.Rows[i].Total && c.Interval != nil && !c.Decided
 			missing = missing || len(c.Missing) > 0
 		}
 	}
@@ -113,7 +108,7 @@ func figureNote(r *analyse.Result, t *merit.Table) string {
 		parts = append(parts, fmt.Sprintf("Beside it the %s %% interval, by resampling whole blocks.", perCent(r.Level)))
 	}
 	if open {
-		parts = append(parts, "?: not decided, the interval holds several levels, or there are too few blocks for one.")
+		parts = append(parts, "?: not decided, the interval holds several levels.")
 	}
 	if missing {
 		parts = append(parts, fewer+": without the levels of "+t.Of+" that have no value.")

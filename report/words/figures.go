@@ -61,19 +61,12 @@ func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second s
 	}
 	if t.Kind == study.FigureFewest && !row.Total {
 		first = c.Level
-		switch {
-		case c.Interval == nil:
-			second = "?"
-		case !c.Decided:
+		if c.Interval != nil && !c.Decided {
 			second = c.Lowest + "–" + c.Highest + " ?"
 		}
 		return first, second
 	}
-	first = write(*c.Value)
-	switch {
-	case c.Interval == nil && t.Kind == study.FigureFewest:
-		second = "?"
-	case c.Interval != nil:
+	if first = write(*c.Value); c.Interval != nil {
 		lo, hi := write(c.Interval[0]), write(c.Interval[1])
 		if v, unit, ok := strings.Cut(lo, " "); ok && strings.HasSuffix(hi, " "+unit) {
 			lo = v
