@@ -160,7 +160,7 @@ workloads:
 	for _, says := range []string{
 		small + " has 1MiB, and the workload needs 8MiB; set a smaller size",
 		fixed + " is read-only; make it writable",
-		busy + " is in use: it is mounted",
+		busy + " is in use: " + busy + " is mounted on " + at,
 		"there is no device /dev/tare-none",
 		"/dev/null is not a block device",
 	} {
@@ -174,11 +174,30 @@ workloads:
 	unharmed(t, at)
 }
 
-// TestDiskFull: a file system that fills up in the middle of a load. Each sandbox says so, the study goes on with what
-// has room, and nothing is left on the disk.
+// fill takes all of a file system but so many bytes, as soon as a study has begun: then its disks have been judged.
+func fill(t *testing.T, at, results string, leave uint64) func(*exec.Cmd) {
+	return func(*exec.Cmd) {
+		until(t, "the study begins", func() bool { _, err := os.Stat(filepath.Join(results, "results.db")); return err == nil })
+		var st unix.Statfs_t
+		f, err := os.Create(filepath.Join(at, "filler"))
+		if err == nil {
+			defer func() { _ = f.Close() }()
+			err = unix.Fstatfs(int(f.Fd()), &st)
+		}
+		if err == nil {
+			err = unix.Fallocate(int(f.Fd()), 0, 0, int64(st.Bavail*uint64(st.Bsize)-leave))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDiskFull: others fill the file system after a study has begun, so that loads have no room. Each sandbox says so, the
+// study goes on with what has room, and nothing is left on the disk.
 func TestDiskFull(t *testing.T) {
 	realDisks(t)
-	at, _ := mounted(t, 32<<20)
+	at, _ := mounted(t, 256<<20)
 	var kinds []string
 	for kind, program := range map[string]string{"runc": "runc", "runsc-systrap": "runsc"} {
 		if _, ok := rootfs.Lookup(program); ok {
@@ -197,8 +216,11 @@ sentinel: off
 calls: off
 `, strings.Join(kinds, ""))
 	results := filepath.Join(t.TempDir(), "r")
-	if code, _ := diskRun(t, text, results, nil, "--data", at); code != exitTrials {
+	if code, _ := diskRun(t, text, results, fill(t, at, results, 6<<20), "--data", at); code != exitTrials {
 		t.Errorf("exit %d", code)
+	}
+	if err := os.Remove(filepath.Join(at, "filler")); err != nil {
+		t.Error(err)
 	}
 	tries := map[string]int{}
 	for _, x := range load(t, results) {

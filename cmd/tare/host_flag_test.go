@@ -223,8 +223,8 @@ func TestFarEnds(t *testing.T) {
 	}{
 		"Ctrl-C": {func(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }, exitInterrupted, "interrupted; go on with"}, // ssh gets it, too
 		"killed": {func(cmd *exec.Cmd) { _ = cmd.Process.Kill() }, -1, ""},
-		"lost":   {func(*exec.Cmd) { h.kill(t) }, exitFailed, "the connection to " + userName(t) + "@127.0.0.1 is lost (ssh has ended); whatever runs there ends within a minute"},
-		"died":   {func(*exec.Cmd) { _ = syscall.Kill(h.serving(t)[0], syscall.SIGKILL) }, exitFailed, "is lost"},
+		"lost":   {func(*exec.Cmd) { h.kill(t) }, exitHost, "the connection to " + userName(t) + "@127.0.0.1 is lost (ssh has ended); whatever runs there ends within a minute"},
+		"died":   {func(*exec.Cmd) { _ = syscall.Kill(h.serving(t)[0], syscall.SIGKILL) }, exitHost, "is lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := farStudy(t, 10_000)
