@@ -280,6 +280,9 @@ calls: off
 			t.Errorf("%v: exit %d, %s", args, code, o.String())
 		}
 	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
 		"--factor default_vcpus --factor sandbox":       `sandboxes have no order`,
 		"--factor default_vcpus --factor threads":       `the study has no factor "threads"`,
