@@ -2,13 +2,16 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -70,7 +73,7 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 			if apierrors.IsForbidden(err) && namespace != "" {
 				all, err = s.routesOf(ctx, k, namespace, "")
 			}
-			all = slices.DeleteFunc(all, func(o map[string]any) bool { return !parents[nameOf(o)] })
+			all = slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !parents[nameOf(&o)] })
 		}
 		switch {
 		case apierrors.IsForbidden(err):
@@ -79,11 +82,11 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("cannot list the %s of %s: %w", k.resource, s.api.Server(), explained(err, s.Namespace))
 		}
-		for _, o := range all {
-			for _, name := range parentsOf(o) {
+		for i := range all {
+			for _, name := range parentsOf(&all[i]) {
 				parents[name] = true
 			}
-			text, err := yaml.Marshal(pruned(o))
+			text, err := yaml.Marshal(pruned(&all[i]))
 			if err != nil {
 				return nil, err
 			}
@@ -111,31 +114,24 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 const gateways = "gateways"
 
 // parentsOf are the Gateways, as NAMESPACE/NAME, that a route belongs to.
-func parentsOf(o map[string]any) (out []string) {
-	spec, _ := o["spec"].(map[string]any)
-	refs, _ := spec["parentRefs"].([]any)
+func parentsOf(o *unstructured.Unstructured) (out []string) {
+	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
 	for _, one := range refs {
-		r, _ := one.(map[string]any)
-		name, _ := r["name"].(string)
-		in, _ := r["namespace"].(string)
-		if in == "" {
-			in, _, _ = strings.Cut(nameOf(o), "/")
-		}
-		out = append(out, in+"/"+name)
+		ref, _ := one.(map[string]any)
+		name, _, _ := unstructured.NestedString(ref, "name")
+		in, _, _ := unstructured.NestedString(ref, "namespace")
+		out = append(out, cmp.Or(in, o.GetNamespace())+"/"+name)
 	}
 	return out
 }
 
 // nameOf is an object's NAMESPACE/NAME.
-func nameOf(o map[string]any) string {
-	meta, _ := o["metadata"].(map[string]any)
-	return fmt.Sprintf("%v/%v", meta["namespace"], meta["name"])
-}
+func nameOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
 
 // routesOf lists a kind in the newest version that the cluster has. It finds none if the cluster does not have the kind.
-func (s *Site) routesOf(ctx context.Context, k routeKind, namespace, selector string) ([]map[string]any, error) {
+func (s *Site) routesOf(ctx context.Context, k routeKind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	for _, v := range k.versions {
-		all, err := s.api.ListRaw(ctx, schema.GroupVersionResource{Group: k.group, Version: v, Resource: k.resource}, namespace, selector, mostRoutes)
+		all, err := s.api.Untyped(ctx, schema.GroupVersionResource{Group: k.group, Version: v, Resource: k.resource}, namespace, selector, mostRoutes)
 		if !apierrors.IsNotFound(err) {
 			return all, err
 		}
@@ -145,37 +141,30 @@ func (s *Site) routesOf(ctx context.Context, k routeKind, namespace, selector st
 
 // pruned is what package routes reads of an object. A study keeps the text, so what else objects say, such as annotations with
 // passwords, stays in the cluster.
-func pruned(o map[string]any) map[string]any {
-	out := map[string]any{"apiVersion": o["apiVersion"], "kind": o["kind"], "spec": o["spec"]}
-	meta, _ := o["metadata"].(map[string]any)
-	kept := map[string]any{"name": meta["name"], "namespace": meta["namespace"]}
-	if has, _ := meta["annotations"].(map[string]any); has != nil {
-		some := map[string]any{}
-		for name, value := range has {
-			if slices.Contains(routes.Annotations(), name) {
-				some[name] = value
-			}
-		}
-		if len(some) > 0 {
-			kept["annotations"] = some
-		}
+func pruned(o *unstructured.Unstructured) map[string]any {
+	out := unstructured.Unstructured{Object: map[string]any{"spec": o.Object["spec"]}}
+	out.SetAPIVersion(o.GetAPIVersion())
+	out.SetKind(o.GetKind())
+	out.SetName(o.GetName())
+	out.SetNamespace(o.GetNamespace())
+	some := o.GetAnnotations()
+	maps.DeleteFunc(some, func(name, _ string) bool { return !slices.Contains(routes.Annotations(), name) })
+	if len(some) > 0 {
+		out.SetAnnotations(some)
 	}
-	out["metadata"] = kept
-	if spec, _ := o["spec"].(map[string]any); spec != nil {
-		if tls, _ := spec["tls"].(map[string]any); tls != nil { // of an OpenShift Route: its key is secret
-			spec["tls"] = map[string]any{"termination": tls["termination"]}
-		}
+	if tls, is, _ := unstructured.NestedMap(o.Object, "spec", "tls"); is { // of an OpenShift Route: its key is secret
+		_ = unstructured.SetNestedMap(out.Object, map[string]any{"termination": tls["termination"]}, "spec", "tls") // spec is a map
 	}
-	status, _ := o["status"].(map[string]any)
-	by, _ := status["ingress"].([]any) // of an OpenShift Route
+	by, _, _ := unstructured.NestedSlice(o.Object, "status", "ingress") // of an OpenShift Route
 	var routers []any
 	for _, one := range by {
-		if r, _ := one.(map[string]any); r["routerName"] != nil {
-			routers = append(routers, map[string]any{"routerName": r["routerName"]})
+		r, _ := one.(map[string]any)
+		if name, is, _ := unstructured.NestedString(r, "routerName"); is {
+			routers = append(routers, map[string]any{"routerName": name})
 		}
 	}
 	if len(routers) > 0 {
-		out["status"] = map[string]any{"ingress": routers}
+		out.Object["status"] = map[string]any{"ingress": routers}
 	}
-	return out
+	return out.Object
 }

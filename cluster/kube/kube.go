@@ -8,7 +8,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -26,10 +25,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -216,36 +217,24 @@ func (c *Client) PodsOn(ctx context.Context, node string) ([]corev1.Pod, error) 
 	return out.Items, err
 }
 
-// page is how many objects of ListRaw come at once.
+// page is how many objects of Untyped come at once.
 const page = 500
 
-// ListRaw reads the objects of a resource that this package has no type for, as JSON, in a namespace or, with "", in the whole cluster.
-// It reads at most `most` of them.
-func (c *Client) ListRaw(ctx context.Context, of schema.GroupVersionResource, namespace, labels string, most int) (out []map[string]any, err error) {
+// Untyped reads the objects of a resource that this package has no type for, in a namespace or, with "", in the whole cluster. It stops after
+// the page with which it has at least `most`.
+func (c *Client) Untyped(ctx context.Context, of schema.GroupVersionResource, namespace, labels string, most int) (out []unstructured.Unstructured, err error) {
+	d, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		return nil, err
+	}
 	o := metav1.ListOptions{LabelSelector: labels, Limit: page}
 	for {
-		path := []string{"/apis", of.Group, of.Version}
-		if namespace != "" {
-			path = append(path, "namespaces", namespace)
-		}
-		text, err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath(append(path, of.Resource)...).SpecificallyVersionedParams(&o, c.params, corev1.SchemeGroupVersion).
-			SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+		list, err := d.Resource(of).Namespace(namespace).List(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		var list struct {
-			Kind, APIVersion string
-			Metadata         metav1.ListMeta
-			Items            []map[string]any
-		}
-		if err := json.Unmarshal(text, &list); err != nil {
-			return nil, fmt.Errorf("the list of %s is not JSON: %w", of.Resource, err)
-		}
-		for _, item := range list.Items { // the items of a built-in kind do not say what they are
-			item["apiVersion"], item["kind"] = list.APIVersion, strings.TrimSuffix(list.Kind, "List")
-		}
 		out = append(out, list.Items...)
-		if o.Continue = list.Metadata.Continue; o.Continue == "" || len(out) >= most {
+		if o.Continue = list.GetContinue(); o.Continue == "" || len(out) >= most {
 			return out, nil
 		}
 	}
