@@ -368,7 +368,7 @@ func free(device, overwrite string) error {
 	return fmt.Errorf("cannot tell whether %s holds data: blkid: %w", device, err)
 }
 
-// found reads blkid's lines KEY=VALUE. It puts a backslash before what a shell would not take as it is.
+// found reads blkid's lines KEY=VALUE, in which blkid puts a backslash before what a shell would not take as it is.
 func found(export string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(export) {
@@ -394,13 +394,17 @@ func contents(export string) string {
 	case f["PTTYPE"] != "":
 		out = "a partition table, " + f["PTTYPE"]
 	}
+	var with []string
 	if l := f["LABEL"]; l != "" {
-		out += fmt.Sprintf(", with the label %q", l)
+		with = append(with, fmt.Sprintf("the label %q", l))
 	}
 	if id := cmp.Or(f["UUID"], f["PTUUID"]); id != "" {
-		out += ", with the UUID " + id
+		with = append(with, "the UUID "+id)
 	}
-	return strings.Replace(out, "\", with the UUID", "\" and the UUID", 1)
+	if len(with) > 0 {
+		out += ", with " + strings.Join(with, " and ")
+	}
+	return out
 }
 
 // holds names what is on a device for the parameter overwrite: its kind, and the identity that no
