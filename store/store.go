@@ -50,8 +50,9 @@ const (
 	studyName = "study.yaml"
 )
 
-// ticketName is the file of a session's secret, which is there before the results (cmd/tare).
-const ticketName = "session.json"
+// TicketName is the file in which a results folder keeps the secret with which its session is returned to. It is there before the
+// results.
+const TicketName = "session.json"
 
 // modelledKey is a key of the table meta in folders of modelled trials.
 const modelledKey = "modelled"
@@ -254,7 +255,7 @@ func vacant(dir string) error {
 	hasDB, foreign := false, ""
 	for _, e := range entries {
 		switch e.Name() {
-		case "lock", ticketName, seriesDir, rawDir, studyName, tempName(studyName), dbName + "-journal", dbName + "-wal", dbName + "-shm":
+		case "lock", TicketName, seriesDir, rawDir, studyName, tempName(studyName), dbName + "-journal", dbName + "-wal", dbName + "-shm":
 		case dbName:
 			hasDB = true
 		default:

@@ -14,15 +14,12 @@ import (
 	"tare/store"
 )
 
-// ticketFile is where a results folder keeps the secret with which its session is returned to.
-const ticketFile = "session.json"
-
 // maxTicket bounds the file, in bytes.
 const maxTicket = 64 << 10
 
 // readTicket reads the ticket of a results folder; nil if it has none. It refuses that of a study that another tare is starting.
 func readTicket(dir string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(dir, ticketFile)) //nolint:gosec // the user's folder
+	f, err := os.Open(filepath.Join(dir, store.TicketName)) //nolint:gosec // the user's folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -55,7 +52,7 @@ type ticketKeeper struct {
 
 // keep writes the ticket. With nil it removes the ticket.
 func (k *ticketKeeper) keep(text []byte) error {
-	path := filepath.Join(k.dir, ticketFile)
+	path := filepath.Join(k.dir, store.TicketName)
 	if text == nil {
 		_ = os.Remove(path) // one that stays leads nowhere
 		k.release()         // last: until then, nobody else makes the file
