@@ -346,19 +346,19 @@ func WhyNot(p *corev1.Pod) error {
 	why := kube.WhyNot("pod", p)
 	if node := p.Spec.NodeSelector[corev1.LabelHostname]; why != nil && node != "" {
 		if how := refused(p); how != "" {
-			return &refusedError{fmt.Errorf("node %s %s (%w)", node, how, why)}
+			return &closedNodeError{fmt.Errorf("node %s %s (%w)", node, how, why)}
 		}
 	}
 	return why
 }
 
-// refusedError says that a node takes no more pods. The study goes on as if the node was lost.
-type refusedError struct{ error }
+// closedNodeError says that a node takes no more pods. The study goes on as if the node was lost.
+type closedNodeError struct{ error }
 
-func (e *refusedError) Unwrap() error { return e.error }
+func (e *closedNodeError) Unwrap() error { return e.error }
 
 // Is reports whether target is sandbox.ErrNodeLost.
-func (*refusedError) Is(target error) bool { return target == sandbox.ErrNodeLost }
+func (*closedNodeError) Is(target error) bool { return target == sandbox.ErrNodeLost }
 
 // ended says why a pod's container ended before its trial.
 func ended(p *corev1.Pod, t *corev1.ContainerStateTerminated) error {
