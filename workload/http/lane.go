@@ -398,7 +398,8 @@ func (l *lane) read(ctx context.Context, i int, ended bool) error {
 		}
 		switch {
 		case n > 0 && !c.busy:
-			return l.gone(i) // it was not asked for: perhaps a 408, before the server closes the connection
+			l.gone(i) // it was not asked for: perhaps a 408, before the server closes the connection
+			return nil
 		case n > 0:
 			used, whole, wrong := c.answer.feed(l.buf[:n])
 			if wrong == nil && whole && used < n {
@@ -414,7 +415,8 @@ func (l *lane) read(ctx context.Context, i int, ended bool) error {
 		case errors.Is(err, errWait):
 			return nil
 		case !c.busy:
-			return l.gone(i)
+			l.gone(i)
+			return nil
 		case errors.Is(err, io.EOF) && c.answer.end():
 			return l.complete(ctx, i)
 		default:
@@ -427,7 +429,7 @@ func (l *lane) read(ctx context.Context, i int, ended bool) error {
 }
 
 // gone closes a connection that has nothing to do.
-func (l *lane) gone(i int) error {
+func (l *lane) gone(i int) {
 	c := &l.conns[i]
 	l.drop(c)
 	idle := &l.idle[c.place]
@@ -435,7 +437,6 @@ func (l *lane) gone(i int) error {
 		*idle = slices.Delete(*idle, k, k+1)
 		l.down = append(l.down, int32(i)) //nolint:gosec // small
 	}
-	return nil
 }
 
 // broken sends a request again, over a new connection, if the server may have closed the old one before it saw the request (RFC 9112, 9.3.1).
