@@ -106,7 +106,7 @@ func (a *analysis) tiers(s *study.Stratum) *cause.Tiers {
 				some = true
 				if why, not := strings.CutPrefix(t.Facts[fact], record.NotRead); !not {
 					out.Read = ordered.Add(out.Read, a.causeReader.Ends(t.Identity(), part)...)
-				} else if part == "controller" {
+				} else if part == record.EndController {
 					out.Missing = why
 				}
 			}

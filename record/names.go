@@ -169,3 +169,9 @@ const (
 
 // IdleMost is how much of a processor a sandbox may use between its turns before the report mentions it.
 const IdleMost = 0.02
+
+// Ends of a trial that are not the study's, as LabelEndpoint has them: what a load passes through outside of the study.
+const (
+	EndController = "controller"
+	EndBackend    = "backend" // the servers behind the controller
+)

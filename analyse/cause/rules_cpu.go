@@ -67,7 +67,7 @@ func hostRule() rule {
 			return f.waits() * min(1, (f.own[fHostBusy]-free)/(busy-free))
 		},
 		shows: []gauge{
-			{name: "host's processors in use", unit: record.Fraction, limit: busy, get: plain(fHostBusy), series: []string{"system_cpu"}},
+			{name: HostInUse, unit: record.Fraction, limit: busy, get: plain(fHostBusy), series: []string{"system_cpu"}},
 			{name: "used by others than this trial", unit: record.Cores, get: plain(fHostOthers), series: []string{"system_cpu", record.CgroupCPU}},
 			{name: "waiting for a processor, share of the time", unit: record.Fraction, limit: 0.25, get: func(f *facts) float64 { return f.waits() }, series: []string{"run_wait"}},
 		}}
@@ -192,7 +192,7 @@ func guestOneRule() rule {
 	use := guestOneUse
 	return rule{kind: GuestOne, limit: 0.7, full: true, needs: []string{"proc"}, weight: use,
 		shows: []gauge{
-			{name: "busiest thread of the workload, share of a core", unit: record.Cores, limit: 0.7, get: use, series: []string{"thread_cpu_time", record.CPUTime, record.GuestCPU}},
+			{name: BusiestThread, unit: record.Cores, limit: 0.7, get: use, series: []string{"thread_cpu_time", record.CPUTime, record.GuestCPU}},
 			{name: "guest's processor that was idle least, in use", unit: record.Fraction, get: plain(fGuestBusiest), series: []string{record.GuestCPU}},
 		}}
 }

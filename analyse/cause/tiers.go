@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,12 @@ import (
 
 // Load is the Role of a finding whose bound is the generator of the load.
 const Load = "load"
+
+// Names of Readings that a report looks for.
+const (
+	HostInUse     = "host's processors in use"
+	BusiestThread = "busiest thread of the workload, share of a core"
+)
 
 // Tiers are what the load of a stratum passes through outside of the study: an ingress controller, and the servers behind it.
 type Tiers struct {
@@ -124,8 +131,7 @@ func (t *Tiers) missing(of map[string]*facts, ends []string, s *Stratum) string 
 			return "readings of the " + t.tierOf(end) + "'s processors by the collectors proc and cgroup"
 		}
 	}
-	switch {
-	case s.Past || t.Missing == "":
+	if s.Past || t.Missing == "" {
 		return "readings of the pods that the load passes through"
 	}
 	return "readings of the controller's pods, which were not observed: " + t.Missing
@@ -143,15 +149,7 @@ func (t *Tiers) bound(all []rule, of map[string]*facts, ends []string) (top boun
 			}
 		}
 	}
-	slices.SortStableFunc(full, func(a, z bound) int {
-		switch {
-		case a.strength > z.strength:
-			return -1
-		case a.strength < z.strength:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(full, func(a, z bound) int { return cmp.Compare(z.strength, a.strength) })
 	if len(full) > 0 {
 		top = full[0]
 		for _, x := range full[1:] {
@@ -237,10 +235,10 @@ func (t *Tiers) idle(of map[string]*facts, ends []string) bound {
 	left := time - used/rate
 	if left >= unhurried && left >= elsewhereMost*time { // false of NaN
 		what := "the servers behind the controller"
-		if !parts["backend"] {
+		if !parts[record.EndBackend] {
 			what += ", which were not read,"
 		}
-		return bound{end: "backend", cause: Behind, strength: left / time, says: fmt.Sprintf(
+		return bound{end: record.EndBackend, cause: Behind, strength: left / time, says: fmt.Sprintf(
 			"Waiting for %s: a request takes %s, and for %s of that time no thread that was read is busy. A slow network between the pods looks the same.", what, duration(time), percent(left/time))}
 	}
 	says := "Nothing that was read is full: the load itself is the limit."
@@ -255,7 +253,7 @@ func (t *Tiers) whose(end string) string {
 	switch part := t.tierOf(end); part {
 	case Load:
 		return "the load generator"
-	case "backend":
+	case record.EndBackend:
 		return "a server behind the controller (" + end + ")"
 	case end:
 		return "the " + part
@@ -292,7 +290,7 @@ func (b *builder) tierReadings(t *Tiers, out *Finding, end string, f *facts, eac
 				continue
 			}
 			if x.About, x.Says, x.Endpoint = r.kind, says, end; end != out.Endpoint {
-				x.Series = nil // plots are of the finding's end
+				x.Series = nil // a report plots the series of the finding's end alone
 			}
 			list = append(list, x)
 		}

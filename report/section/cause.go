@@ -86,7 +86,7 @@ func through(s *Section, r *analyse.Result) {
 			continue
 		}
 		work, in := words.CauseWhere(r, f, fixed)
-		row := t.Row(work, in, words.Cause(f), busiest(f, cause.Load), busiest(f, "controller"), busiest(f, "backend"), mostOf(f, "host's processors in use", ""))
+		row := t.Row(work, in, words.Cause(f), busiest(f, cause.Load), busiest(f, record.EndController), busiest(f, record.EndBackend), mostOf(f, cause.HostInUse, ""))
 		if c := words.CauseConfidence(f); c != "-" {
 			row[2].Second = c
 		}
@@ -108,7 +108,7 @@ func through(s *Section, r *analyse.Result) {
 
 // busiest is the share of a processor that the busiest thread of a part has.
 func busiest(f *cause.Finding, part string) string {
-	return mostOf(f, "busiest thread of the workload, share of a core", part)
+	return mostOf(f, cause.BusiestThread, part)
 }
 
 // mostOf is the greatest of a part's readings of a name, in percent; of all parts if that is "".
@@ -116,7 +116,10 @@ func mostOf(f *cause.Finding, name, part string) string {
 	most := math.NaN()
 	for _, x := range f.Readings {
 		of, _ := record.CopyOf(x.Endpoint)
-		if x.Name == name && (part == "" || of == part || part == cause.Load && of != "controller" && of != "backend") && x.Value > 0 && !(x.Value <= most) { // 0: no single thread was seen
+		if of != record.EndController && of != record.EndBackend {
+			of = cause.Load // an end of the study itself
+		}
+		if x.Name == name && (part == "" || of == part) && x.Value > 0 && !(x.Value <= most) { // 0: no single thread was seen
 			most = x.Value
 		}
 	}

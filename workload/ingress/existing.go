@@ -11,6 +11,7 @@ import (
 
 	"tare/ordered"
 	"tare/param"
+	"tare/record"
 	"tare/workload"
 	httpload "tare/workload/http"
 	"tare/workload/ingress/routes"
@@ -76,12 +77,6 @@ func existing(v param.Values) (workload.Role, error) {
 	return r, checkLoad(v, l.TLS != nil, processes)
 }
 
-// Parts of what an existing controller's load uses.
-const (
-	controller = "controller"
-	servers    = "backend"
-)
-
 // maxServers is from how many Services on some of the servers stand for all.
 const maxServers = 50
 
@@ -91,15 +86,15 @@ func outside(v param.Values, list *routes.List, all []routes.Target, address str
 	var out []workload.Outside
 	switch namespace, labels, _ := strings.Cut(v.Str("controller"), "/"); {
 	case namespace != "":
-		out = append(out, workload.Outside{Name: controller, Given: true, Namespace: namespace, Labels: labels})
+		out = append(out, workload.Outside{Name: record.EndController, Given: true, Namespace: namespace, Labels: labels})
 	case list.Service != "":
-		out = append(out, workload.Outside{Name: controller, Services: []string{list.Service}})
+		out = append(out, workload.Outside{Name: record.EndController, Services: []string{list.Service}})
 	case len(list.Pods) > 0:
 		for _, p := range list.Pods {
-			out = append(out, workload.Outside{Name: controller, Namespace: p.Namespace, Labels: p.Labels})
+			out = append(out, workload.Outside{Name: record.EndController, Namespace: p.Namespace, Labels: p.Labels})
 		}
 	default:
-		out = append(out, workload.Outside{Name: controller, Address: address})
+		out = append(out, workload.Outside{Name: record.EndController, Address: address})
 	}
 	var behind []string
 	for i := range all {
@@ -108,7 +103,7 @@ func outside(v param.Values, list *routes.List, all []routes.Target, address str
 		}
 	}
 	if len(behind) > 0 {
-		out = append(out, workload.Outside{Name: servers, Services: behind})
+		out = append(out, workload.Outside{Name: record.EndBackend, Services: behind})
 	}
 	return out
 }

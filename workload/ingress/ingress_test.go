@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tare/param"
+	"tare/record"
 	"tare/workload"
 	"tare/workload/inside"
 	"tare/workload/workloadtest"
@@ -139,15 +140,15 @@ func TestOutside(t *testing.T) {
 	const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: haproxy, namespace: infra}\nspec: {clusterIP: 10.96.0.9, ports: [{port: 80}]}\n"
 	const gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: infra}\nspec: {}\n---\napiVersion: gateway.networking.k8s.io/v1\n" +
 		"kind: HTTPRoute\nmetadata: {name: r, namespace: web}\nspec: {parentRefs: [{name: gw, namespace: infra}], hostnames: [b.example.com]}\n"
-	servers := workload.Outside{Name: servers, Services: []string{"web/cart"}}
+	servers := workload.Outside{Name: record.EndBackend, Services: []string{"web/cart"}}
 	for name, c := range map[string]struct {
 		v    param.Values
 		want workload.Outside
 	}{
-		"the study": {param.Values{"objects": behind + service, "controller": "infra/app=haproxy,tier=web"}, workload.Outside{Name: controller, Given: true, Namespace: "infra", Labels: "app=haproxy,tier=web"}},
-		"a Service": {param.Values{"objects": behind + service}, workload.Outside{Name: controller, Services: []string{"infra/haproxy"}}},
-		"a Gateway": {param.Values{"objects": behind + gateway, "address": "10.0.0.1"}, workload.Outside{Name: controller, Namespace: "infra", Labels: "gateway.networking.k8s.io/gateway-name=gw"}},
-		"nothing":   {param.Values{"objects": behind, "address": "10.0.0.1"}, workload.Outside{Name: controller, Address: "10.0.0.1"}},
+		"the study": {param.Values{"objects": behind + service, "controller": "infra/app=haproxy,tier=web"}, workload.Outside{Name: record.EndController, Given: true, Namespace: "infra", Labels: "app=haproxy,tier=web"}},
+		"a Service": {param.Values{"objects": behind + service}, workload.Outside{Name: record.EndController, Services: []string{"infra/haproxy"}}},
+		"a Gateway": {param.Values{"objects": behind + gateway, "address": "10.0.0.1"}, workload.Outside{Name: record.EndController, Namespace: "infra", Labels: "gateway.networking.k8s.io/gateway-name=gw"}},
+		"nothing":   {param.Values{"objects": behind, "address": "10.0.0.1"}, workload.Outside{Name: record.EndController, Address: "10.0.0.1"}},
 	} {
 		roles, err := New().Roles(workloadtest.Fill(t, New(), c.v))
 		if err != nil {
