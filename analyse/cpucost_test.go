@@ -99,7 +99,7 @@ func TestCPUCosts(t *testing.T) {
 	}
 }
 
-// TestCPUCostsBesideAVictim: a cell without a load is no baseline for the costs of the loads, so these have no ratio.
+// TestCPUCostsBesideAVictim: a cell without a load cannot be the baseline for the costs of the loads, so they have no ratio.
 func TestCPUCostsBesideAVictim(t *testing.T) {
 	st := gridStudy(3)
 	for i := range st.Strata {

@@ -75,7 +75,7 @@ func TestCleanNames(t *testing.T) {
 	}
 }
 
-// TestCleanWithoutRights: what the user may not find out or remove is named with the right, and is no study in use.
+// TestCleanWithoutRights: the message names the right that the user lacks to look at or remove something, and does not say that a study uses it.
 func TestCleanWithoutRights(t *testing.T) {
 	for _, test := range []struct{ namespace, denies, want string }{
 		{"", "pods", `cannot tell whether it is in use: user "ann" may not get pods in namespace tare-t1`},

@@ -47,12 +47,12 @@ type Brief struct {
 	Copies        map[string][]string   // references of copies of tare's own image, by processor, for cold starts
 	Storage       []pod.StorageClass    // nil: not known
 	Agents        string                // name of the Secret with their identity
-	Observers     string                // the token of the nodes' observers; "": there are none
+	Observers     string                // the token of the observers on the nodes; "": no observers run
 	AtOnce        int                   // trials on different nodes; 0: one on each machine
 	AtMost        int                   // of those that a quota of the namespace has room for; 0: all
 	Skips         []record.Skip         // cells whose pods a quota refuses
 	Alone         []string              // keys of strata whose trials take no turns, for lack of room on a node
-	Neighbours    map[string]Neighbours // pods of others that loads pass through, by workload.Outside.Key; nil: there are no observers
+	Neighbours    map[string]Neighbours // other users' pods that loads pass through, by workload.Outside.Key; nil: no observers run
 	QPS           float32               // the most requests per second to the API server; 0: the default
 }
 

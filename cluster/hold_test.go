@@ -191,7 +191,7 @@ func TestEnded(t *testing.T) {
 	now := metav1.Now()
 	ended := func(s corev1.PodStatus) *corev1.Pod { return &corev1.Pod{Status: s} }
 	for name, c := range map[string]struct {
-		pod  *corev1.Pod // nil: there is none
+		pod  *corev1.Pod // nil: the API server has no such pod
 		want string      // "": it may run
 	}{
 		"runs":          {ended(corev1.PodStatus{Phase: corev1.PodRunning}), ""},

@@ -23,11 +23,11 @@ import (
 	"tare/workload"
 )
 
-// Neighbours are pods of others that the load of a study passes through (workload.Outside), or why they are unknown.
+// Neighbours are other users' pods that the load of a study passes through (workload.Outside), or why tare does not know them.
 type Neighbours struct {
 	Pods []Neighbour
-	All  int    // how many there are, of which Pods are some
-	Why  string // there are none
+	All  int    // how many such pods exist; Pods may be fewer
+	Why  string // why Pods is empty; "" if it is not
 }
 
 // Neighbour is one of them.

@@ -38,8 +38,8 @@ func routeKinds() []routeKind {
 	}
 }
 
-// RoutesOf begins what a study writes in the place of a file of routes: cluster:NAMESPACE or cluster:NAMESPACE/LABELS, and * for all
-// namespaces.
+// RoutesOf is the prefix that tells a study's source of routes from the path of a file: cluster:NAMESPACE or cluster:NAMESPACE/LABELS. The
+// namespace * stands for all namespaces.
 const RoutesOf = "cluster:"
 
 // mostRoutes bounds the objects of one kind.

@@ -62,7 +62,7 @@ type Load struct {
 // Factor says how a level of a factor is set outside of a study.
 type Factor struct {
 	Name    string          `yaml:"name"`
-	Care    []Care          `yaml:"care"`    // of which the first that fits a level counts
+	Care    []Care          `yaml:"care"`    // warnings; the first one that matches a level applies
 	Patches []PatchTemplate `yaml:"patches"` // of which .Level is the level, and .Queues that of disk_queues: unless it has one, the same
 }
 

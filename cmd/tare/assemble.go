@@ -136,7 +136,7 @@ func readStudyOf(offers func() (study.Catalogue, error), file string, sets []str
 		case !is:
 			return readBeside(file, path)
 		case routes == nil:
-			return nil, fmt.Errorf("%s: only a run with --on k8s reads the routes of a cluster; add --on k8s, or write the path of a file", path)
+			return nil, fmt.Errorf("%s: tare reads routes from a cluster only with --on k8s, and not with --manifests; write the path of a file", path)
 		default:
 			return routes(from)
 		}

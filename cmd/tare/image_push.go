@@ -91,7 +91,7 @@ func needs(w workload.Workload) (out []string) {
 func (a *app) foreign(ctx context.Context, binary string) (image.Tree, error) {
 	b, err := buildinfo.ReadFile(binary)
 	if errors.Is(err, fs.ErrNotExist) {
-		return image.Tree{}, coded(exitUsage, "--binary %s: there is no such file; name a tare for another processor", binary)
+		return image.Tree{}, coded(exitUsage, "--binary %s: the file does not exist; give the path of a tare binary for the other processor", binary)
 	}
 	if err != nil {
 		return image.Tree{}, coded(exitUsage, "--binary %s: %w; give a tare for another processor", binary, err)

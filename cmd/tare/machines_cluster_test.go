@@ -73,7 +73,7 @@ stop: {fixed: 1}
 	results := filepath.Join(dir, "r")
 	out, err := l.tare(ctx, "run", small, "-o", results).CombinedOutput()
 	if exit := new(exec.ExitError); !errors.As(err, &exit) {
-		t.Fatalf("only the baseline ran, and that is no problem: %v\n%s", err, out)
+		t.Fatalf("only the baseline ran, and the exit code does not say so: %v\n%s", err, out)
 	}
 	db, err := store.OpenReadOnly(results)
 	if err != nil {
@@ -88,7 +88,7 @@ stop: {fixed: 1}
 
 	out, err = l.tare(ctx, "doctor", "--json").Output()
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitHost {
-		t.Errorf("no node takes virtual machines, and that is no problem: %v\n%s", err, out)
+		t.Errorf("no node takes virtual machines, and the exit code does not say so: %v\n%s", err, out)
 	}
 	var found struct{ Findings []finding }
 	if err := json.Unmarshal(out, &found); err != nil {
