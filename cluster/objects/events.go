@@ -14,6 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// protoPrefix begins each object in protobuf.
+const protoPrefix = "k8s\x00"
+
 // maxEvent is the most bytes of an event. The API server accepts no object of more than 3 MB.
 const maxEvent = 16 << 20
 
@@ -21,7 +24,7 @@ const maxEvent = 16 << 20
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It skips the fields that the load does not need.
 // A load gets several events for each pod. If the client decoded them completely, or from JSON, this would be most of its work.
 func streamPods(ctx context.Context, a *api, path string, see func(e *event[seenPod], at time.Time)) error {
-	resp, err := a.open(ctx, path+watching, "application/vnd.kubernetes.protobuf;stream=watch")
+	resp, err := a.open(ctx, path+watching, protoType+";stream=watch")
 	if err != nil {
 		return err
 	}
@@ -69,7 +72,7 @@ func readEvent(text []byte) (*event[seenPod], error) {
 			}
 		case 2: // object
 			return each(v, func(_ protowire.Number, raw []byte) error { // RawExtension.raw
-				unknown, is := bytes.CutPrefix(raw, []byte("k8s\x00"))
+				unknown, is := bytes.CutPrefix(raw, []byte(protoPrefix))
 				if !is {
 					return errors.New("an object of the watch is not in protobuf")
 				}

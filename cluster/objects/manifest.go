@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"tare/cluster/pod"
 	"tare/workload/objects"
@@ -29,6 +34,9 @@ type maker struct {
 	resource string // in paths
 	group    string // path of the API's group
 	text     []byte // of the object, with the placeholder
+
+	mu     sync.Mutex
+	binary map[int][]byte // the object in protobuf, by the length of its name, with a name of filler
 }
 
 // fields is a part of an object.
@@ -101,6 +109,49 @@ func podSpec(o *options) fields {
 // object is the manifest of an object of this name.
 func (m *maker) object(name string) []byte {
 	return bytes.ReplaceAll(m.text, []byte(placeholder), []byte(name))
+}
+
+// filler fills the name of an object in protobuf. It is in no other text.
+const filler = "~"
+
+// body is the object of this name as it is sent, and its media type. Objects of the core API are sent in protobuf. There, texts of the same
+// length can replace each other.
+func (m *maker) body(name string) (body []byte, kind string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(name)
+	if _, known := m.binary[n]; !known {
+		if m.binary == nil {
+			m.binary = map[int][]byte{}
+		}
+		m.binary[n] = m.protobuf(strings.Repeat(filler, n))
+	}
+	if m.binary[n] == nil {
+		return m.object(name), usualType
+	}
+	return bytes.ReplaceAll(m.binary[n], []byte(strings.Repeat(filler, n)), []byte(name)), protoType
+}
+
+// protobuf is the object of this name in protobuf (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding); nil: it is
+// not of the core API.
+func (m *maker) protobuf(name string) []byte {
+	typed, is := map[string]interface{ Marshal() ([]byte, error) }{
+		objects.Pod: &corev1.Pod{}, objects.Claim: &corev1.PersistentVolumeClaim{}, objects.ConfigMap: &corev1.ConfigMap{}, objects.Secret: &corev1.Secret{}, objects.Service: &corev1.Service{},
+	}[m.kind]
+	var of runtime.Unknown
+	if !is || json.Unmarshal(m.object(name), typed) != nil || json.Unmarshal(m.object(name), &of.TypeMeta) != nil {
+		return nil
+	}
+	raw, err := typed.Marshal()
+	if err != nil {
+		return nil
+	}
+	of.Raw = raw
+	all, err := of.Marshal()
+	if err != nil {
+		return nil
+	}
+	return append([]byte(protoPrefix), all...)
 }
 
 // path is that of the objects in a namespace.

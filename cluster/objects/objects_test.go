@@ -16,6 +16,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"tare/workload/objects"
@@ -49,6 +51,73 @@ func TestManifests(t *testing.T) {
 	var ns corev1.Namespace
 	if strict(t, text, &ns); len(ns.OwnerReferences) != 1 || ns.OwnerReferences[0].UID != "u" {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestProtobuf: objects of the core API are the same in protobuf as in JSON, with names of any length. Others are sent in JSON.
+func TestProtobuf(t *testing.T) {
+	o := options{study: "t1", image: "example.org/tare", class: "gvisor", nodes: objects.Simulated}
+	type both interface {
+		Marshal() ([]byte, error)
+		Unmarshal(text []byte) error
+	}
+	for kind, into := range map[string]func() both{
+		objects.Pod: func() both { return &corev1.Pod{} }, objects.Claim: func() both { return &corev1.PersistentVolumeClaim{} },
+		objects.ConfigMap: func() both { return &corev1.ConfigMap{} }, objects.Secret: func() both { return &corev1.Secret{} }, objects.Service: func() both { return &corev1.Service{} },
+	} {
+		o.kind = kind
+		m, err := newMaker(&o, "load")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"o-000001-0", "o-000002-0", "o-000001-17", "o-1234567-300"} {
+			body, media := m.body(name)
+			raw, is := bytes.CutPrefix(body, []byte(protoPrefix))
+			var of runtime.Unknown
+			got, want := into(), into()
+			if media != protoType || !is || of.Unmarshal(raw) != nil || got.Unmarshal(of.Raw) != nil {
+				t.Fatalf("%s %s is sent as %s: %q", kind, name, media, body)
+			}
+			strict(t, m.object(name), want)
+			wanted, err := want.Marshal()
+			if err != nil || !bytes.Equal(of.Raw, wanted) || of.APIVersion != "v1" || of.Kind == "" {
+				t.Errorf("%s %s is %+v (%+v), want %+v: %v", kind, name, got, of.TypeMeta, want, err)
+			}
+		}
+	}
+	o.kind = objects.Deployment
+	m, err := newMaker(&o, "load")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, media := m.body("o-1"); media != usualType || !bytes.Equal(body, m.object("o-1")) {
+		t.Errorf("a deployment is sent as %s: %q", media, body)
+	}
+}
+
+// TestRefusal: an answer that refuses has its reason, in JSON and in protobuf; an answer in neither has its code.
+func TestRefusal(t *testing.T) {
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Message: "exceeded quota: q", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
+	plain, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := status.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: "Status", APIVersion: "v1"}, Raw: raw}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{string(plain): "exceeded quota: q", protoPrefix + string(wrapped): "exceeded quota: q", protoPrefix + "\xff": "status 403", "<html>": "status 403", "": "status 403"} {
+		w := httptest.NewRecorder()
+		w.WriteHeader(http.StatusForbidden)
+		w.WriteString(text) //nolint:errcheck // in memory
+		_, err := answered(w.Result(), nil)
+		if err == nil || err.Error() != want || !isCode(err, http.StatusForbidden) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 
