@@ -56,6 +56,7 @@ func terms() []term {
 		{record.FactDevice, "network device", "", plain, false},
 		{record.FactQOS, "QoS class", "", plain, false},
 		{record.FactPriority, "priority", "", plain, false},
+		{record.FactPriorityLevel, "priority level of the API", "", plain, false},
 	}
 }
 

@@ -57,6 +57,7 @@ type Site struct {
 	simulated int
 	volumes   []pod.StorageClass // nil: not known
 	vms       *kubevirt.Cluster  // nil: there is no KubeVirt
+	levels    map[string]string  // names of the API server's priority levels, by UID; nil: not known
 }
 
 // About implements site.Site.
@@ -114,6 +115,7 @@ func (s *Site) Discover(ctx context.Context) error {
 	if s.vms, err = kubevirt.Find(ctx, s.api); err != nil {
 		return &site.UnableError{Err: err}
 	}
+	s.levels, _ = s.api.PriorityLevels(ctx) // without them, results show the level's UID
 	return nil
 }
 
@@ -349,7 +351,7 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", minutes(upWithin)))
 	defer cancel()
 	id := c.made.id
-	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, AtOnce: s.AtOnce, AtMost: bound.atMost, Skips: bound.skips, Alone: bound.alone, QPS: s.qps}
+	b = Brief{ID: id, Namespace: c.made.namespace, Image: s.Image, Classes: s.classes, Nodes: on.nodes, Pods: on.pods, Tolerations: on.tolerations, Agents: agentSecret(id), KubeVirt: s.vms, VMs: b.VMs, Simulated: s.simulated, Copies: copies, Images: images, Storage: s.volumes, Levels: s.levels, AtOnce: s.AtOnce, AtMost: bound.atMost, Skips: bound.skips, Alone: bound.alone, QPS: s.qps}
 	if b.API, err = needsAPI(r, s.Workloads); err != nil {
 		return nil, err
 	}

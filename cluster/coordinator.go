@@ -46,6 +46,7 @@ type Brief struct {
 	Images        map[string]Image      // by name
 	Copies        map[string][]string   // references of copies of tare's own image, by processor, for cold starts
 	Storage       []pod.StorageClass    // nil: not known
+	Levels        map[string]string     // names of the API server's priority levels, by UID; nil: not known
 	Agents        string                // name of the Secret with their identity
 	Observers     string                // the token of the observers on the nodes; "": no observers run
 	AtOnce        int                   // trials on different nodes; 0: one on each machine
@@ -279,7 +280,7 @@ func (s *insideSite) study() *pod.Study {
 	return &pod.Study{
 		ID: s.brief.ID, Namespace: s.brief.Namespace, UID: s.brief.UID, Image: s.brief.Image, Secret: s.brief.Agents, Images: ofPods(s.brief.Images), Storage: s.brief.Storage,
 		Coordinator: net.JoinHostPort(s.owner.Status.PodIP, fmt.Sprint(port)),
-		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes,
+		Tolerations: s.brief.Tolerations, Machines: s.brief.Nodes, Levels: s.brief.Levels,
 		Owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: s.owner.Name, UID: s.owner.UID, BlockOwnerDeletion: &yes},
 	}
 }

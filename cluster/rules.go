@@ -94,6 +94,7 @@ func UserRules(t Tier) []Rule {
 		whole(rule("find the nodes that take pods", "", []string{"nodes"}, "list")),
 		whole(rule("find the classes to compare", "node.k8s.io", []string{"runtimeclasses"}, "list")),
 		optional(whole(rule("find the storage classes", "storage.k8s.io", []string{"storageclasses"}, "list"))),
+		optional(whole(rule("name the API server's priority level in results", "flowcontrol.apiserver.k8s.io", []string{"prioritylevelconfigurations"}, "list"))),
 	}
 	var groups ordered.Groups[string, string]
 	for _, k := range routeKinds() {

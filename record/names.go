@@ -135,6 +135,8 @@ const (
 	FactOS      = "node_os"
 	FactRuntime = "container_runtime"
 	FactHandler = "runtime_handler"
+	// FactPriorityLevel is the priority level that the API server gave the request that created a pod: its name, or its UID.
+	FactPriorityLevel = "api_priority_level"
 	// FactProgram is the runtime that created the containers, with its settings, as a node's observer finds them.
 	FactProgram = "runtime_program"
 	FactRoot    = "root_file_system"

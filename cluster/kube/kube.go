@@ -41,6 +41,7 @@ type Client struct {
 	Namespace string // of the kubeconfig's context, or of this pod
 	config    *rest.Config
 	limit     *limit
+	level     *level
 	scheme    *runtime.Scheme
 	params    runtime.ParameterCodec
 	groups    map[schema.GroupVersion]*rest.RESTClient
@@ -109,6 +110,8 @@ func newClient(cfg *rest.Config, namespace string) (*Client, error) {
 	}
 	c.limit = newLimit(cfg.QPS, max(1, cfg.Burst))
 	cfg.RateLimiter = c.limit
+	c.level = &level{}
+	cfg.Wrap(c.level.wrap)
 	for _, gv := range scheme.PrioritizedVersionsAllGroups() {
 		metav1.AddToGroupVersion(scheme, gv)
 		of := rest.CopyConfig(cfg)

@@ -28,6 +28,7 @@ func (i *instance) Facts() map[string]string {
 	if p.Spec.Priority != nil {
 		f[record.FactPriority] = strconv.Itoa(int(*p.Spec.Priority))
 	}
+	f[record.FactPriorityLevel] = cmp.Or(i.kind.study.Levels[i.level], i.level)
 	if n := slices.IndexFunc(i.kind.study.Machines, func(n record.Node) bool { return n.Name == i.spec.Node }); n >= 0 {
 		h := &i.kind.study.Machines[n].Host
 		f[record.FactMachine] = i.kind.study.Machines[n].Machine

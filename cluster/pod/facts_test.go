@@ -23,6 +23,13 @@ func TestFacts(t *testing.T) {
 	if _, known := f[record.FactImageDigest]; known || f[record.FactKernel] != "6.1" || f[record.FactRuntime] != "containerd://2.1" || f[record.FactHandler] != "runsc" {
 		t.Errorf("without a status or an observer: %v", f)
 	}
+	k.study.Levels = map[string]string{"u1": "workload-low"}
+	for uid, want := range map[string]string{"": "", "u1": "workload-low", "u2": "u2"} {
+		i.level = uid
+		if got, known := i.Facts()[record.FactPriorityLevel]; got != want || known != (want != "") {
+			t.Errorf("priority level %q: the fact is %q", uid, got)
+		}
+	}
 	none := int32(0)
 	i.pod.Spec.Priority = &none
 	i.pod.Status.QOSClass = corev1.PodQOSGuaranteed

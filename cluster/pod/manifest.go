@@ -69,7 +69,8 @@ type Study struct {
 	Owner         *metav1.OwnerReference
 	Tolerations   []corev1.Toleration // of all pods: those of a block share a node
 	Machines      []record.Node
-	Demands       []string // resources that each pod must state, such as limits.cpu, by a quota of the namespace; Start of a pod that is not measured finds them
+	Levels        map[string]string // names of the API server's priority levels, by UID; nil: not known
+	Demands       []string          // resources that each pod must state, such as limits.cpu, by a quota of the namespace; Start of a pod that is not measured finds them
 }
 
 // basic is a pod of tare's image, as the restricted Pod Security Standard wants it

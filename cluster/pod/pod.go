@@ -151,7 +151,7 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the pod: %w", k.hint(err, &spec.Want))
 	}
-	i.admitted = time.Now()
+	i.admitted, i.level = time.Now(), k.api.PriorityLevel()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
@@ -417,6 +417,7 @@ type instance struct {
 	found  observer.Found
 
 	begun, admitted time.Time // when the create call began, and when it returned
+	level           string    // UID of the API's priority level of that call
 	heard           heard
 	phases          []sandbox.BootPhase
 }
