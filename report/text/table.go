@@ -68,10 +68,7 @@ func (g grid) render(o Options) string {
 func (g grid) bare(o Options) grid {
 	rows := make([][]section.Cell, len(g.rows))
 	for i, r := range g.rows {
-		rows[i] = slices.Clone(r)
-		for k := range rows[i] {
-			rows[i][k].Second = ""
-		}
+		rows[i] = once(r)
 	}
 	g.rows = rows
 	if sum(g.widths(false)) > o.width() {
@@ -146,6 +143,9 @@ func (g grid) table(o Options, stacked bool, cols []int) string {
 	t.SetColumnConfigs(conf)
 	for k, r := range g.rows {
 		row := make(table.Row, len(cols))
+		if stacked && !slices.ContainsFunc(r, tells) {
+			r = once(r)
+		}
 		for i, c := range cols {
 			row[i] = cellText(&r[c], o, stacked)
 		}
@@ -155,6 +155,18 @@ func (g grid) table(o Options, stacked bool, cols []int) string {
 		t.AppendRow(row)
 	}
 	return trimLines(t.Render()) + "\n"
+}
+
+// tells reports whether a cell's second line has more than the legend of the cell's sign.
+func tells(c section.Cell) bool { return c.Second != "" && c.Second != words.TooFew }
+
+// once is a row without second lines.
+func once(row []section.Cell) []section.Cell {
+	row = slices.Clone(row)
+	for i := range row {
+		row[i].Second = ""
+	}
+	return row
 }
 
 func cellText(c *section.Cell, o Options, stacked bool) string {
