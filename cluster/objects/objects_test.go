@@ -113,7 +113,7 @@ func TestRefusal(t *testing.T) {
 	for text, want := range map[string]string{string(plain): "exceeded quota: q", protoPrefix + string(wrapped): "exceeded quota: q", protoPrefix + "\xff": "status 403", "<html>": "status 403", "": "status 403"} {
 		w := httptest.NewRecorder()
 		w.WriteHeader(http.StatusForbidden)
-		w.WriteString(text) //nolint:errcheck // in memory
+		_, _ = w.WriteString(text)
 		_, err := answered(w.Result(), nil)
 		if err == nil || err.Error() != want || !isCode(err, http.StatusForbidden) {
 			t.Errorf("%q: %v", text, err)
