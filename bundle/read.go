@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"tare/param"
 	"tare/store"
 )
 
@@ -217,5 +218,5 @@ func trailer(r io.Reader) error {
 			return broken(err)
 		}
 	}
-	return refuse("more than %s of zero bytes follow the end of its archive", size(maxTrailer))
+	return refuse("more than %s of zero bytes follow the end of its archive", param.AboutSize(maxTrailer))
 }

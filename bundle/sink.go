@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"tare/param"
 )
 
 // sink takes the members of an archive.
@@ -40,7 +42,7 @@ func (s *rootSink) begin(m *Manifest) error {
 	}
 	if room := st.Bavail * uint64(st.Bsize); need > 0 && uint64(need) > room { //nolint:gosec // sizes are not negative
 		return fmt.Errorf("it unpacks to %s, but %s has only %s free; free some space, or name another directory with TMPDIR=",
-			size(need), filepath.Dir(s.dir), size(int64(min(room, 1<<62))))
+			param.AboutSize(need), filepath.Dir(s.dir), param.AboutSize(int64(min(room, 1<<62))))
 	}
 	return nil
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/klauspost/compress/zstd"
+
+	"tare/param"
 )
 
 // stoppable is a reader that ends with a context.
@@ -66,20 +67,11 @@ func broken(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse("there is data after its end, or it is incomplete; copy it again")
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return refuse("it needs more than %s of memory to decompress", size(maxWindow))
+		return refuse("it needs more than %s of memory to decompress", param.AboutSize(maxWindow))
 	}
 	return refuse("it is damaged: %w", err)
 }
 
 func tooLarge(allowed int64) error {
-	return refuse("it unpacks to more than %s, for its size or at all; if you know who made it, `tare bundle --unpack` takes --limit", size(allowed))
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	v, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	for v >= 1024 && len(units) > 1 {
-		v, units = v/1024, units[1:]
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64) + " " + units[0]
+	return refuse("it unpacks to more than %s, for its size or at all; if you know who made it, `tare bundle --unpack` takes --limit", param.AboutSize(allowed))
 }

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"tare/host/freemem"
+	"tare/param"
 	"tare/trial"
 	"tare/volume"
 )
@@ -40,7 +39,7 @@ func (p *Place) room(rooms []trial.Room) error {
 		return err
 	}
 	if free, err := freemem.Read(); err == nil && inMemory > free {
-		return fmt.Errorf("this host has %s of memory free, and the workload's files need %s of it; set a smaller size, or a target on a disk", about(free), about(inMemory))
+		return fmt.Errorf("this host has %s of memory free, and the workload's files need %s of it; set a smaller size, or a target on a disk", param.AboutSize(free), param.AboutSize(inMemory))
 	}
 	return nil
 }
@@ -63,15 +62,5 @@ func fits(dir string, need int64, instead string) error {
 	if need <= free-reserve {
 		return nil
 	}
-	return fmt.Errorf("%s has %s free, of which tare leaves %s, and the workload's files need %s; %s", dir, about(free), about(reserve), about(need), instead)
-}
-
-// about is a size with one decimal at most.
-func about(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	i, x := 0, float64(n)
-	for x >= 1024 && i < len(units)-1 {
-		x, i = x/1024, i+1
-	}
-	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) + " " + units[i]
+	return fmt.Errorf("%s has %s free, of which tare leaves %s, and the workload's files need %s; %s", dir, param.AboutSize(free), param.AboutSize(reserve), param.AboutSize(need), instead)
 }

@@ -36,11 +36,3 @@ func TestRoom(t *testing.T) {
 		}
 	}
 }
-
-func TestAbout(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 10 << 10: "10 KiB", 35 << 30: "35 GiB", 100 << 40: "100 TiB", 5 << 30: "5 GiB", 5 << 29: "2.5 GiB"} {
-		if got := about(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}

@@ -71,6 +71,16 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + units[i]
 }
 
+// AboutSize writes bytes for people, with one decimal at most: 1.5 GiB.
+func AboutSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i, x := 0, float64(n)
+	for x >= 1024 && i < len(units)-1 {
+		x, i = x/1024, i+1
+	}
+	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) + " " + units[i]
+}
+
 // ParseDuration reads a time such as 2s, 500ms, 100us or 4m. A number without
 // a unit is an error (except 0), and so is a negative time.
 func ParseDuration(text string) (time.Duration, error) {

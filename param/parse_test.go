@@ -129,3 +129,11 @@ func FuzzParseCPUs(f *testing.F) {
 		}
 	})
 }
+
+func TestAboutSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 10 << 10: "10 KiB", 35 << 30: "35 GiB", 100 << 40: "100 TiB", 5 << 30: "5 GiB", 5 << 29: "2.5 GiB"} {
+		if got := AboutSize(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
