@@ -167,10 +167,7 @@ func (p *probe) appendAll(dst []record.Sample) ([]record.Sample, error) {
 	}
 	dst = p.appendRemainders(dst)
 	dst = p.appendQueues(dst)
-	if !p.o.NoTids {
-		dst = p.appendThreads(dst)
-	}
-	return dst, nil
+	return p.appendThreads(dst), nil
 }
 
 // refreshAll updates all threads, and searches new ones if due. The iterator gets new

@@ -65,7 +65,6 @@ type Options struct {
 	Members func(cgroup string) ([]int, error)             // processes of a cgroup and its descendants
 	Self    int                                            // this program's process id, for the role harness; -1: leave it out
 	Held    int                                            // descriptors that may be held; 0: by RLIMIT_NOFILE
-	NoTids  bool                                           // sums by role only
 	Way     Way                                            // how to read threads; "": BPF if it works, else files
 }
 
