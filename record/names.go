@@ -14,18 +14,18 @@ const (
 	SystemCPU         = "system_cpu"
 	QueuedConnections = "queued_connections"
 
-	SystemCalls     = "system_calls"         // counter of the collector calls; labels LabelCall and LabelEnd
-	SystemCallsLost = "system_calls_lost"    // counter of calls without a name; label LabelEnd
-	CPUTime         = "cpu_time"             // counter of the collector proc; labels LabelEnd and LabelRole
-	CgroupCPU       = "cgroup_cpu"           // counter of the collector cgroup; label LabelEnd
-	CgroupAnon      = "cgroup_memory_anon"   // gauges of the collector cgroup; label LabelEnd
+	SystemCalls     = "system_calls"         // counter of the collector calls; labels LabelCall and LabelEndpoint
+	SystemCallsLost = "system_calls_lost"    // counter of calls without a name; label LabelEndpoint
+	CPUTime         = "cpu_time"             // counter of the collector proc; labels LabelEndpoint and LabelRole
+	CgroupCPU       = "cgroup_cpu"           // counter of the collector cgroup; label LabelEndpoint
+	CgroupAnon      = "cgroup_memory_anon"   // gauges of the collector cgroup; label LabelEndpoint
 	CgroupShmem     = "cgroup_memory_shmem"  //
 	CgroupKernel    = "cgroup_memory_kernel" //
-	IdleCPU         = "idle_cpu"             // sample, cores: what a sandbox used between the turns of a trial; label LabelEnd
+	IdleCPU         = "idle_cpu"             // sample, cores: what a sandbox used between the turns of a trial; label LabelEndpoint
 
 	// ThreadBusiest is a sample of the measured time: the CPU, in cores, of the busiest thread
 	// of a role. ThreadBusiestWait is the time that it waited for a processor, in seconds a
-	// second. LabelEnd and LabelRole.
+	// second. LabelEndpoint and LabelRole.
 	ThreadBusiest     = "thread_busiest"
 	ThreadBusiestWait = "thread_busiest_wait"
 
@@ -33,18 +33,18 @@ const (
 	// irq, softirq, steal, idle.
 	LabelCPU  = "cpu"
 	LabelMode = "mode"
-	// Series of the collector guest, each with LabelEnd.
+	// Series of the collector guest, each with LabelEndpoint.
 	GuestCPU      = "guest_cpu"              // counter, seconds; LabelCPU, LabelMode
 	GuestSoftIRQs = "guest_softirqs"         // counter; LabelCPU, and LabelMode: net_rx, net_tx, block
 	GuestRunnable = "guest_runnable"         // gauge: threads on a run queue or running
 	GuestMemory   = "guest_memory_available" // gauge, bytes
 	AgentCPU      = "agent_cpu"              // counter, seconds: of the agent in the guest
 	// GuestCores and GuestBusiest are samples of the measured time: the sum over a guest's
-	// processors by mode, in cores, LabelEnd and LabelMode; and the part of the time that the
-	// busiest one was not idle, LabelEnd.
+	// processors by mode, in cores, LabelEndpoint and LabelMode; and the part of the time that the
+	// busiest one was not idle, LabelEndpoint.
 	GuestCores   = "guest_cores"
 	GuestBusiest = "guest_busiest"
-	// Series of the collector link, each with LabelEnd: of a sandbox's port on the study's
+	// Series of the collector link, each with LabelEndpoint: of a sandbox's port on the study's
 	// bridge, or of a modelled link.
 	LinkReceived = "link_received" // counter, bytes towards the sandbox
 	LinkSent     = "link_sent"     // counter, bytes from it
@@ -72,13 +72,13 @@ const (
 	// CollectorCPU is a series of every collector: counter, CPU seconds of its readings, up to
 	// the last reading. The label collector is the collector's name.
 	CollectorCPU = "collector_cpu"
-	// Series of the collector cgroup for the CPU limit of a group, with LabelEnd: enforcement
+	// Series of the collector cgroup for the CPU limit of a group, with LabelEndpoint: enforcement
 	// periods, those in which the limit was reached, and the seconds that threads were held
 	// back, summed over processors. Counters.
 	CgroupPeriods          = "cgroup_periods"
 	CgroupThrottledPeriods = "cgroup_throttled_periods"
 	CgroupThrottledTime    = "cgroup_throttled_time"
-	// Series of the collector cgroup for disks, with LabelEnd: bytes and requests that reached a disk,
+	// Series of the collector cgroup for disks, with LabelEndpoint: bytes and requests that reached a disk,
 	// counters; and what a limit lets the group do a second, gauges.
 	CgroupIORead        = "cgroup_io_read"
 	CgroupIOWritten     = "cgroup_io_written"
@@ -95,7 +95,7 @@ const (
 	// SandboxLife is a sample: seconds from the call that makes a sandbox until nothing is left of it, if
 	// its program does nothing. Its labels are those of sandbox_start.
 	SandboxLife = "sandbox_life"
-	// SandboxBoot is a sample: seconds of one step of a sandbox's start; LabelEnd,
+	// SandboxBoot is a sample: seconds of one step of a sandbox's start; LabelEndpoint,
 	// LabelSandbox and LabelPhase.
 	SandboxBoot = "sandbox_boot"
 	LabelPhase  = "phase"
@@ -106,7 +106,7 @@ const (
 	// ends, as the node reports it. containerd reports the compressed size. Its labels are those of sandbox_start.
 	SandboxPulled = "sandbox_pulled"
 	// ClockOffset and ClockUncertainty are samples, in seconds: what to add to a time in a
-	// sandbox with its own kernel, and its uncertainty; LabelEnd, and LabelPhase start or stop.
+	// sandbox with its own kernel, and its uncertainty; LabelEndpoint, and LabelPhase start or stop.
 	ClockOffset      = "clock_offset"
 	ClockUncertainty = "clock_uncertainty"
 	// ClockDrift is the code of a warning: the estimates at start and stop do not agree.
@@ -115,7 +115,7 @@ const (
 	// roles that should start together.
 	StartSkew = "start_skew"
 	// StartUncertainty is a sample: the uncertainty of the start of a role in StartSkew, in
-	// seconds; LabelEnd.
+	// seconds; LabelEndpoint.
 	StartUncertainty = "start_uncertainty"
 
 	// FactAccelerator ends the name of a trial's fact ROLE.accelerator: what ran the

@@ -1,7 +1,7 @@
 package record
 
 // ThreadRole is the part that a thread plays on the host: the value of LabelRole. It is
-// not a workload's role (server, client), which is the value of LabelEnd.
+// not a workload's role (server, client), which is the value of LabelEndpoint.
 type ThreadRole string
 
 // Roles of threads.
