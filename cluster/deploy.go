@@ -352,7 +352,7 @@ func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Lefto
 	}
 	for _, name := range d.made {
 		if err := d.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, 0); err != nil {
-			all = append(all, fmt.Errorf("cannot delete the namespace %s: %w; delete it with kubectl", name, err))
+			all = append(all, fmt.Errorf("cannot delete the namespace %s: %w; then try again with `%s`", name, explained(err, ""), d.clean()))
 		}
 	}
 	return names, errors.Join(all...)

@@ -20,6 +20,9 @@ var (
 	underQuota = regexp.MustCompile(`failed quota: ([^:]+): must specify (.*)$`)
 )
 
+// errCredentials is said of credentials that the API server does not accept, or does not accept any more.
+var errCredentials = errors.New("the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired; log in again, or give another --context")
+
 // explained says what to do about a refusal of the API server. The namespace is that of -n; "": studies have their own.
 func explained(err error, namespace string) error {
 	var status apierrors.APIStatus
@@ -27,7 +30,7 @@ func explained(err error, namespace string) error {
 		return err
 	}
 	if apierrors.IsUnauthorized(err) {
-		return errors.New("the API server rejects the kubeconfig's credentials (Unauthorized); they may have expired; log in again, or give another --context")
+		return errCredentials
 	}
 	text, details := status.Status().Message, status.Status().Details
 	if apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" {

@@ -91,14 +91,18 @@ func (s *Site) ended(ctx context.Context, made *deployment) error {
 // minutes is a time of whole minutes in words.
 func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int(d.Minutes())) }
 
-// againEvery is the pause between two tries to connect.
-const againEvery = 2 * time.Second
+// againEvery is the pause between two tries to connect. rejectedFor is how long an API server that has restarted may reject credentials:
+// it reads tokens and roles first.
+const (
+	againEvery  = 2 * time.Second
+	rejectedFor = 20 * time.Second
+)
 
 // again connects again, for as long as the coordinator waits.
 func (s *session) again(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lonely)
 	defer cancel()
-	for {
+	for accepted := time.Now(); ; {
 		err := s.site.rejoin(ctx, s.connection)
 		if err == nil {
 			var open site.Session
@@ -110,6 +114,11 @@ func (s *session) again(ctx context.Context) error {
 		}
 		if ended := s.site.ended(ctx, &s.connection.made); ended != nil {
 			return ended
+		}
+		if !errors.Is(err, errCredentials) {
+			accepted = time.Now()
+		} else if time.Since(accepted) > rejectedFor {
+			return fmt.Errorf("the study's coordinator in namespace %s was not reached: %w", s.connection.made.namespace, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -54,7 +54,7 @@ func (p *Plan) tryOf(t *record.Trial, response string) try {
 		n.start, n.turn = Costs(t, len(turns))
 	}
 	if t.Failure != nil {
-		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Kind == record.NodeLost
+		n.interrupted, n.lost = t.Failure.Passing(), t.Failure.Lost()
 		n.reason, n.unfit, n.absent = t.Failure.Reason, t.Failure.Kind == record.Unfit, t.Failure.Lasting()
 	}
 	return n

@@ -198,7 +198,7 @@ const (
 // Failure says why a trial failed.
 type Failure struct {
 	Phase  string `json:"phase"`          // the phase it failed in
-	Kind   string `json:"kind"`           // died, hung, garbage, unfit, no-image, refused, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, other
+	Kind   string `json:"kind"`           // died, hung, garbage, unfit, no-image, refused, memory, disk, unsupported, limit, start, stop, interrupted, node-lost, unreached, other
 	Reason string `json:"reason"`         // a sentence a user can act on
 	Tail   string `json:"tail,omitempty"` // the end of its output, at most 4 KiB
 	Role   string `json:"role,omitempty"` // the workload's role that failed
@@ -222,11 +222,15 @@ func (f *Failure) Lasting() bool { return f != nil && (f.Kind == NoImage || f.Ki
 const (
 	Interrupted = "interrupted" // the user ended the trial
 	NodeLost    = "node-lost"   // the node that it ran on is gone
+	Unreached   = "unreached"   // it was not made: what makes trials is not reached any more
 )
 
 // Passing reports whether the trial failed by no fault of its cell: it counts as if it had
 // not been made.
-func (f *Failure) Passing() bool { return f != nil && (f.Kind == Interrupted || f.Kind == NodeLost) }
+func (f *Failure) Passing() bool { return f.Lost() || f != nil && f.Kind == Interrupted }
+
+// Lost reports whether no more trials can be made where this one was to be made.
+func (f *Failure) Lost() bool { return f != nil && (f.Kind == NodeLost || f.Kind == Unreached) }
 
 // Phase is one stretch of a trial. Offset is from the trial's start.
 type Phase struct {

@@ -83,7 +83,7 @@ type Session interface {
 	// Trials makes the trials that plan.Plan.Together returns, within ctx: one, or those of a
 	// block, measured in turns, or one after another if there is no room for all at once. It
 	// returns one trial for each, in the same order. If one went wrong, its Failure says how. If the node is gone, the Failure has the kind
-	// record.NodeLost, and no more trials are requested on that node.
+	// record.NodeLost or record.Unreached, and no more trials are requested on that node.
 	Trials(context.Context, []plan.Next) []record.Made
 	// Close removes what Open made, and gives the place back. It tells the user what it
 	// cannot remove. `tare clean` finds that.

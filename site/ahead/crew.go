@@ -133,7 +133,7 @@ func (c *crew) has(nexts []plan.Next) bool {
 // asks reports whether the plan asks for the same trials.
 func (c *crew) asks(nexts []plan.Next) bool { return slices.EqualFunc(c.plan.Together(), nexts, same) }
 
-func lost(m record.Made) bool { return m.Failure != nil && m.Failure.Kind == record.NodeLost }
+func lost(m record.Made) bool { return m.Failure.Lost() }
 
 // start begins what can be made now.
 func (c *crew) start(ctx context.Context) {

@@ -177,12 +177,12 @@ func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
 	return append(out, Missing(nexts[len(out):], err)...)
 }
 
-// Missing are trials that the machine cannot make: they fail like those of a lost node.
+// Missing are trials that were not made, because the machine is not reached.
 func Missing(nexts []plan.Next, why error) (out []record.Made) {
 	for _, n := range nexts {
 		out = append(out, record.Made{Trial: &record.Trial{
 			Seq: n.Seq, Block: n.Block, Attempt: n.Attempt, Cell: n.Cell, Start: time.Now(), Status: record.Failed,
-			Failure: &record.Failure{Kind: record.NodeLost, Reason: why.Error()},
+			Failure: &record.Failure{Kind: record.Unreached, Reason: why.Error()},
 		}})
 	}
 	return out

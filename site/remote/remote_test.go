@@ -234,7 +234,7 @@ func TestMachineLost(t *testing.T) {
 				}()
 				from := time.Now()
 				got := s.Trials(t.Context(), []plan.Next{next(1)})
-				if f := got[0].Failure; f == nil || f.Kind != record.NodeLost || !strings.Contains(f.Reason, "the connection to root@db1 is lost") {
+				if f := got[0].Failure; f == nil || f.Kind != record.Unreached || !strings.Contains(f.Reason, "the connection to root@db1 is lost") {
 					t.Errorf("%+v", f)
 				}
 				err = <-served
