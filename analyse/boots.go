@@ -77,10 +77,22 @@ func (a *analysis) boots(r *Result) []Boot {
 			}
 		}
 	}
+	mixed := slices.ContainsFunc(shared, func(c record.Cell) bool { return c == nil })
 	for i, levels := range telling(shared) {
-		out[i].Levels = levels
+		if out[i].Levels = levels; mixed && shared[i] != nil {
+			out[i].Levels = withWorkload(levels, shared[i])
+		}
 	}
 	return out
+}
+
+// withWorkload adds the workload of launched sandboxes to the levels that tell them apart: others start for every workload.
+func withWorkload(levels, shared record.Cell) record.Cell {
+	load, known := shared.Get(study.FactorWorkload)
+	if _, told := levels.Get(study.FactorWorkload); told || !known {
+		return levels
+	}
+	return slices.Insert(slices.Clone(levels), 0, record.Level{Factor: study.FactorWorkload, Value: load})
 }
 
 // bootsIn are the starts of one trial, and whether it launched them.

@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +93,16 @@ func TestBootsOfLaunches(t *testing.T) {
 	got := a.boots(&Result{Treatments: a.treatments()})
 	if len(got) != 2 || got[0].Levels.Key() != "burst=1" || got[1].Levels.Key() != "burst=16" {
 		t.Fatalf("%+v", got)
+	}
+	// Beside the start of another workload's sandbox, they have their workload's name.
+	other := record.Cell{{Factor: "workload", Value: "rr"}, {Factor: "sandbox", Value: "gvisor"}}
+	both := *a
+	both.study = &study.Study{Compare: "sandbox", Strata: append(slices.Clone(a.study.Strata), study.Stratum{Key: "rr", Shared: other[:1], Cells: []record.Cell{other}})}
+	both.trials = append(slices.Clone(a.trials), &record.Trial{Status: record.OK, Cell: other, Samples: []record.Sample{
+		{Name: record.SandboxBoot, Labels: "end=main,phase=schedule,sandbox=gvisor", Unit: record.Second, Value: 1},
+	}})
+	if mixed := both.boots(&Result{Treatments: both.treatments()}); len(mixed) != 3 || mixed[0].Levels != nil || mixed[1].Levels.Key() != "workload=start,burst=1" {
+		t.Errorf("with another workload: %+v", mixed)
 	}
 	if got[0].Pulled != 0 || got[1].Pulled != 6e6 {
 		t.Errorf("pulled: %g and %g bytes", got[0].Pulled, got[1].Pulled)
