@@ -141,8 +141,11 @@ func (*Machines) Keys() []param.Param {
 
 // Define implements sandbox.Definable.
 func (k *Machines) Define(name string, keys param.Values) (sandbox.Kind, error) {
-	if (keys.Str(keyImage) == "") == (keys.Str(keyPVC) == "") {
-		return nil, errors.New("a virtual machine needs a disk; write either image: REFERENCE or pvc: NAME")
+	switch image, pvc := keys.Str(keyImage), keys.Str(keyPVC); {
+	case image == "" && pvc == "":
+		return nil, errors.New("a virtual machine needs a disk; write image: REFERENCE or pvc: NAME")
+	case image != "" && pvc != "":
+		return nil, errors.New("a virtual machine boots from one disk; leave out image or pvc")
 	}
 	own := *k
 	own.name, own.disk = name, keys

@@ -228,8 +228,8 @@ func TestRefusals(t *testing.T) {
 	if err := k.CheckHere(t.Context(), sandbox.Spec{Want: sandbox.Want{MemoryLimit: 1 << 30}}); fmt.Sprint(err) != small {
 		t.Error(err)
 	}
-	for _, keys := range []param.Values{{}, {keyImage: "a", keyPVC: "b"}} {
-		if _, err := k.Define("x", keys); err == nil || !strings.Contains(err.Error(), "either image: REFERENCE or pvc: NAME") {
+	for want, keys := range map[string]param.Values{"write image: REFERENCE or pvc: NAME": {}, "leave out image or pvc": {keyImage: "a", keyPVC: "b"}} {
+		if _, err := k.Define("x", keys); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", keys, err)
 		}
 	}

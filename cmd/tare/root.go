@@ -104,6 +104,9 @@ func badFlag(err error) string {
 	if n := (*strconv.NumError)(nil); errors.As(err, &n) {
 		why = map[string]string{"bool": "write true or false", "int": "write a whole number"}[f.Value.Type()]
 	}
+	if f.Value.Type() == "stringToString" {
+		why = "write NAME=REFERENCE, with an = between them"
+	}
 	return fmt.Sprintf("--%s %s: %s", f.Name, words.Shell(bad.GetValue()), cmp.Or(why, "write a number"))
 }
 
