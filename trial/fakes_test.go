@@ -125,7 +125,7 @@ func (i *instance) Stop(context.Context) error {
 // load is a workload of two endpoints.
 type load struct {
 	j      *journal
-	bad    bool
+	bad    string
 	warmup param.Type // "": none
 }
 
@@ -151,7 +151,10 @@ func (*load) Roles(param.Values) ([]workload.Role, error) {
 func (l *load) Parse(role string, _ param.Values, out io.Reader) (record.Reading, error) {
 	l.j.note("parse %s", role)
 	b, _ := io.ReadAll(out)
-	if l.bad {
+	switch l.bad {
+	case "all refused":
+		return record.Reading{}, fmt.Errorf("the report: %w", &workload.Refused{Why: "no right"})
+	case "garbage":
 		return record.Reading{}, &workload.Unfit{Err: fmt.Errorf("no number in %q", b), Printed: "words"}
 	}
 	if role == "client" {
@@ -308,7 +311,7 @@ func engine(t *testing.T, bad string) (*Maker, *journal) {
 		Stop:      study.Stop{Fixed: 2},
 		Collect:   study.Collect{Interval: 2 * time.Millisecond},
 	}
-	l := &load{j: j, bad: bad == "garbage"}
+	l := &load{j: j, bad: bad}
 	cat := study.Catalogue{
 		Workloads: map[string]study.WorkloadInfo{"load": {Endpoints: 2, Responses: l.Responses}},
 		Sandboxes: map[string]study.SandboxInfo{"process": {}}, Native: "process",

@@ -149,6 +149,9 @@ func (t *trial) parse(whole bool) error {
 				}
 				f.err = fmt.Errorf("%w; its output %s", f.err, ends)
 			}
+			if u := (*workload.Refused)(nil); errors.As(err, &u) {
+				f.kind, f.err = record.Refused, u
+			}
 			errs = append(errs, f)
 			continue
 		}

@@ -33,6 +33,7 @@ func TestOrderOfATrial(t *testing.T) {
 	}{
 		{bad: "", want: slices.Concat(before, parsed, after)},
 		{bad: "garbage", want: slices.Concat(before, parsed, after), kind: record.Unfit, phase: PhaseFinish, text: "; its output ends with: words"},
+		{bad: "all refused", want: slices.Concat(before, parsed, after), kind: record.Refused, phase: PhaseFinish, text: "no right"},
 		{bad: "start server", want: []string{"attach server", "attach client", "start server", "detach server", "detach client", "release x-1"},
 			kind: "start", phase: PhaseStart, text: "no kernel"},
 		{bad: "start client", want: []string{"attach server", "attach client", "start server", "start client", "stop server", "detach server", "detach client", "release x-1"},
@@ -64,7 +65,7 @@ func TestOrderOfATrial(t *testing.T) {
 			case tt.kind != "" && (trial.Status != record.Failed || f.Kind != tt.kind || f.Phase != tt.phase || !strings.Contains(f.Reason, tt.text)):
 				t.Errorf("status %s, failure %+v; want kind %s in phase %s with %q", trial.Status, f, tt.kind, tt.phase, tt.text)
 			}
-			if (tt.bad == "garbage" || tt.kind == record.Refused) && f.Tail != "words" {
+			if (tt.bad == "garbage" || tt.bad == "refuse client") && f.Tail != "words" {
 				t.Errorf("the tail is %q, and not what the program printed, or the site said", f.Tail)
 			}
 			if tt.bad == "stop server" && (len(trial.Warnings) != 1 || trial.Warnings[0].Code != "left-behind") {

@@ -52,6 +52,11 @@ type Unfit struct {
 	Printed string
 }
 
+// Refused is an error of Parse about a load that a server refused as a whole, and refuses until somebody changes the study or the server.
+type Refused struct{ Why string }
+
+func (r *Refused) Error() string { return r.Why }
+
 func (u *Unfit) Error() string { return u.Err.Error() }
 func (u *Unfit) Unwrap() error { return u.Err }
 

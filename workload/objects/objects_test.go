@@ -1,11 +1,17 @@
 package objects
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/param"
+	"tare/record"
+	"tare/workload"
 	"tare/workload/workloadtest"
 )
 
@@ -88,6 +94,49 @@ func TestEnded(t *testing.T) {
 		}
 	}
 	t.Errorf("warnings: %v", rd.Warnings)
+}
+
+// TestAllRefused: a load whose every object the API server refused says so. A load of which it refused a part has the objects that there are.
+func TestAllRefused(t *testing.T) {
+	b, err := os.ReadFile("testdata/rate.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	v, err := param.Fill(New().Params(), param.Values{"object": ConfigMap, "count": "30", "steps": "2", "rate": "50"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	latency := NewHistogram()
+	for made := range 2 {
+		for range made {
+			Note(latency, time.Millisecond)
+		}
+		text, err := Encode(latency)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := json.Marshal(Line{Step: &Step{
+			Number: 1, Objects: 15, Made: made, Failed: 15 - made, Create: 1, Busy: 1, Ended: true, Why: "the policy says no",
+			Calls: []Call{{Verb: "create", Resource: "configmaps", Count: int64(made), Errors: 1, Latency: text, Server: text}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rd, err := New().Parse(roleLoad, v, strings.NewReader(string(step)+"\n"+strings.Join(lines[2:], "\n")))
+		refused := (*workload.Refused)(nil)
+		switch {
+		case made == 0 && (!errors.As(err, &refused) || refused.Why != "the API server refused every object: the policy says no"):
+			t.Errorf("all refused: %v", err)
+		case made > 0 && err != nil:
+			t.Error(err)
+		case made > 0:
+			i := slices.IndexFunc(rd.Samples, func(s record.Sample) bool { return s.Name == "objects" })
+			if i < 0 || rd.Samples[i].Value != 1 {
+				t.Errorf("one of 15 objects was created: %+v", rd.Samples)
+			}
+		}
+	}
 }
 
 // TestBound: each verdict, by the readings that lead to it.

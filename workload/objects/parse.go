@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/param"
 	"tare/record"
+	"tare/workload"
 	"tare/workload/objects/loadfile"
 	"tare/workload/output"
 )
@@ -166,6 +168,8 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 		}
 	}
 	switch {
+	case made == 0 && r.steps[0].refused():
+		return &workload.Refused{Why: "the API server refused every object: " + r.steps[0].Why}
 	case made == 0:
 		return fmt.Errorf("no object was created: %s", r.steps[0].Why)
 	case creating <= 0 || latency.TotalCount() == 0:
@@ -218,6 +222,11 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	return nil
 }
 
+// refused reports whether the API server answered requests, and refused them.
+func (s *Step) refused() bool {
+	return s.Down == 0 && slices.ContainsFunc(s.Calls, func(c Call) bool { return mutating(c.Verb) && c.Errors > 0 })
+}
+
 func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 	return float64(h.ValueAtPercentile(p)) * 1e-9
 }
@@ -228,7 +237,11 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 	add := func(name string, u record.Unit, x float64, labels ...string) {
 		rd.Value(name, u, x, append([]string{record.LabelStep, step}, labels...)...)
 	}
-	add("objects", record.Count, float64(s.Objects))
+	objects := s.Objects
+	if v.Str("file") == "" { // all requests of a step create objects
+		objects = max(0, objects-s.Failed)
+	}
+	add("objects", record.Count, float64(objects))
 	add("create", record.Second, s.Create)
 	if s.Create > 0 && kind != Claim { // the rate of claims counts bound ones (stages.go)
 		add("rate", record.PerSecond, float64(s.Made)/s.Create)
