@@ -139,6 +139,40 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
+// TestPodsRefused: a load that created other objects, and whose every pod the API server refused, says so.
+func TestPodsRefused(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	v, err := param.Fill(New().Params(), param.Values{"count": "12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := Encode(NewHistogram())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := NewHistogram()
+	Note(one, time.Millisecond)
+	latency, err := Encode(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step, err := json.Marshal(Line{Step: &Step{
+		Number: 1, Objects: 4, Made: 1, Failed: 3, Create: 1, Busy: 1, Ended: true, Why: "maximum memory usage is 16Mi", Start: &Starts{Total: none},
+		Calls: []Call{{Verb: "create", Resource: "pods", Count: 1, Errors: 3, Latency: latency, Server: latency}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New().Parse(roleLoad, v, strings.NewReader(string(step)+"\n"+strings.Join(lines[3:], "\n")))
+	if refused := (*workload.Refused)(nil); !errors.As(err, &refused) || refused.Why != "the API server refused every pod: maximum memory usage is 16Mi" {
+		t.Error(err)
+	}
+}
+
 // TestBound: each verdict, by the readings that lead to it.
 func TestBound(t *testing.T) {
 	calls := func(n, throttled int64) []Call {

@@ -175,6 +175,9 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	case creating <= 0 || latency.TotalCount() == 0:
 		return errors.New("objects were created in no time")
 	case want.pods && starts.TotalCount() == 0:
+		if i := slices.IndexFunc(r.steps, func(s Step) bool { return s.refused() }); i >= 0 {
+			return &workload.Refused{Why: "the API server refused every pod: " + r.steps[i].Why}
+		}
 		return errors.New("there are no starts of pods")
 	}
 	if kind == Claim {
