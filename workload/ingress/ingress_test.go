@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"tare/param"
 	"tare/record"
 	"tare/workload"
@@ -95,6 +97,19 @@ func TestTargets(t *testing.T) {
 	got, err := targets(v)
 	if err != nil || strings.Join(got, " ") != "r1.tare.test r11.tare.test" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestPresent: a processor that does not exist is refused. HAProxy itself would ignore it.
+func TestPresent(t *testing.T) {
+	var has unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &has); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1024 {
+		if err := present([]int{n}); (err == nil) != has.IsSet(n) {
+			t.Errorf("processor %d: %v", n, err)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"tare/workload/child"
 	"tare/workload/inside"
 )
@@ -96,6 +98,9 @@ func haproxy(ctx context.Context, fs *flag.FlagSet, args []string, stdout, stder
 	if err != nil {
 		return fmt.Errorf("%w: %w", inside.ErrUsage, err)
 	}
+	if err := present(cpus); err != nil {
+		return err
+	}
 	dir, err := folder()
 	if err != nil {
 		return err
@@ -124,6 +129,20 @@ func haproxy(ctx context.Context, fs *flag.FlagSet, args []string, stdout, stder
 		return become(*program, "-f", files[0])
 	}
 	return together(ctx, *program, files, stdout, stderr)
+}
+
+// present refuses processors that this program cannot run on. HAProxy ignores them without a word.
+func present(cpus []int) error {
+	var has unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &has); err != nil {
+		return fmt.Errorf("cannot read which processors there are: %w", err)
+	}
+	for _, n := range cpus {
+		if !has.IsSet(n) {
+			return fmt.Errorf("pin: HAProxy cannot run on processor %d here; write other processors, or none", n)
+		}
+	}
+	return nil
 }
 
 // together runs a process of HAProxy for each configuration until the context ends, or one of them
