@@ -61,7 +61,11 @@ func (b *builder) load(wi int, w *load, p *pick) bool {
 	e.open = func() { current, check = -1, true }
 	e.emit = func() bool {
 		if !e.has[d.compare] {
-			d.bad(w.at, "remove the workload, or compare another factor", "workload %q has cells without a level of the compared factor %s", w.label, d.study.Compare)
+			do := "remove the workload, or compare another factor"
+			if d.factors[d.compare].class != ofWorkload {
+				do = "leave out the sandboxes that have no such level, with --set sandbox=..., or compare another factor"
+			}
+			d.bad(w.at, do, "workload %q has cells without a level of the compared factor %s", w.label, d.study.Compare)
 			return false
 		}
 		for _, i := range d.tuned {
