@@ -63,6 +63,11 @@ func ordinary(t *testing.T) tareBy {
 	t.Helper()
 	by := tareBy{t.TempDir()}
 	by.own(t, by.home)
+	t.Cleanup(func() { // a test that kills tare leaves something in memory, and with this home goes the note of it
+		if out, err := by.command("clean").CombinedOutput(); err != nil {
+			t.Logf("tare clean: %v: %s", err, out)
+		}
+	})
 	return by
 }
 
