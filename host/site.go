@@ -54,7 +54,7 @@ type Site struct {
 func (*Site) About() site.About {
 	return site.About{
 		Cannot:  "this host cannot run",
-		Nothing: "this host can run no cell of the study; `tare doctor` says what is missing",
+		Nothing: "this host can run no cell of the study; the reasons are above, and `tare doctor` checks the host",
 	}
 }
 

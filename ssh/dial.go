@@ -77,7 +77,7 @@ func Dial(ctx context.Context, at Address, s Setup) (*remote.Machine, error) {
 		About: site.About{
 			Flag:    "--host " + at.URL(),
 			Cannot:  at.String() + " cannot run",
-			Nothing: at.String() + " can run no cell of the study; `tare doctor` there says what is missing",
+			Nothing: at.String() + " can run no cell of the study; the reasons are above, and `tare doctor` there checks the host",
 		},
 	})
 }
