@@ -121,7 +121,7 @@ func (s *Step) creation(rate float64, workers int) Bound {
 	case x.Queued >= some*busy:
 		return Bound{ByFairness, min(1, x.Queued/busy), fmt.Sprintf("requests waited %s in the API server's queues, of %s altogether; %s", output.Seconds(x.Queued), output.Seconds(busy), read)}
 	case s.Limited >= some*(busy+s.Limited):
-		return Bound{ByClient, s.Limited / (busy + s.Limited), fmt.Sprintf("the client's own limit held requests back for %s, they took %s; %s", output.Seconds(s.Limited), output.Seconds(busy), read)}
+		return Bound{ByClient, s.Limited / (busy + s.Limited), fmt.Sprintf("the client's own limit held requests back for %s in all, they took %s; %s", output.Seconds(s.Limited), output.Seconds(busy), read)}
 	case rate > 0 && s.Late <= some/rate:
 		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", output.Seconds(s.Late), read)}
 	}

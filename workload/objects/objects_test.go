@@ -191,7 +191,7 @@ func TestBound(t *testing.T) {
 		{0, Step{Made: 5, Start: &Starts{Answered: 5, Placed: 3, Ran: 2}, Create: 1, Busy: 3.9, Calls: calls(100, 0)}, ByAnswers, "all 4 workers waited"},
 		{0, Step{Made: 5, Create: 1, Busy: 3.9, Calls: calls(100, 20)}, ByFairness, "429 to 20 requests"},
 		{0, Step{Made: 5, Create: 1, Busy: 3.9, Calls: calls(100, 0), Server: &Server{Queued: 1}}, ByFairness, "waited 1 s in the API server's queues"},
-		{0, Step{Made: 5, Create: 2, Busy: 1, Limited: 7, Calls: calls(100, 0)}, ByClient, "held requests back for 7 s"},
+		{0, Step{Made: 5, Create: 2, Busy: 1, Limited: 7, Calls: calls(100, 0)}, ByClient, "held requests back for 7 s in all"},
 		{50, Step{Made: 5, Create: 2, Busy: 1, Late: 0.0001, Calls: calls(100, 0)}, BySchedule, "sent when they were due"},
 		{50, Step{Made: 5, Create: 2, Busy: 7.9, Late: 1, Calls: calls(100, 0)}, ByAnswers, "all 4 workers"},
 		{0, Step{Made: 5, Create: 2, Busy: 1, Calls: calls(100, 0)}, ByWorkers, "only 12 % of the time"},
