@@ -181,7 +181,7 @@ func (m *machine) explain(err error) error {
 		case m.cmd.ProcessState.Success():
 			err = fmt.Errorf("%w; the machine has been switched off", err)
 		default:
-			err = fmt.Errorf("%w; %s has ended (%s)", err, m.vmm, m.cmd.ProcessState)
+			err = fmt.Errorf("%s has ended (%s): %w", m.vmm, m.cmd.ProcessState, err) // first: reports cut long reasons
 		}
 	case <-time.After(endsSoon):
 		if m.closed.Load() {
