@@ -161,13 +161,16 @@ func meanVar(d []float64) (mean, variance float64) {
 }
 
 // GeoMean returns the geometric mean of positive values; NaN without values or if one is not
-// positive.
+// positive. Of equal values it is that value exactly, which a logarithm and its inverse would lose.
 func GeoMean(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
 	v = slices.Clone(v)
 	slices.Sort(v)
+	if v[0] > 0 && v[0] == v[len(v)-1] {
+		return v[0]
+	}
 	sum := 0.0
 	for _, x := range v {
 		if !(x > 0) {
