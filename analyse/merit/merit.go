@@ -28,6 +28,7 @@ import (
 type Figure struct {
 	Of    func(values []float64) float64
 	Level bool
+	Words bool    // the levels are words: Of returns a position, and positions have no mean
 	Least float64 // lower bound of the figure
 }
 

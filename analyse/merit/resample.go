@@ -49,7 +49,7 @@ func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 	logs, blocks, why := logarithms(levels)
 	for i, f := range figures {
 		if out[i] = none(why); why == "" {
-			out[i].Value, out[i].Blocks = tidy(f.Of(exponentials(logs.mean))), blocks
+			out[i].Value, out[i].Blocks, out[i].figure = tidy(f.Of(exponentials(logs.mean))), blocks, f
 		}
 	}
 	if why != "" {
@@ -63,7 +63,6 @@ func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 	}
 	draws := logs.resample(stretch(blocks, confidence))
 	for i, f := range figures {
-		out[i].figure = f
 		for _, values := range draws {
 			out[i].draws = append(out[i].draws, f.Of(values))
 		}
@@ -91,7 +90,7 @@ func (e *Estimate) interval(confidence float64) {
 }
 
 // Mean is the arithmetic mean of estimates of one figure in different strata. It has an
-// interval if all of them have one.
+// interval if all of them have one. Levels that are words have no mean.
 func Mean(of []Estimate, confidence float64) Estimate {
 	out := none("")
 	sum, draws := 0.0, make([]float64, Resamples)
@@ -112,6 +111,10 @@ func Mean(of []Estimate, confidence float64) Estimate {
 		}
 	}
 	if len(of) == 0 {
+		return out
+	}
+	if slices.ContainsFunc(of, func(e Estimate) bool { return e.figure.Words }) {
+		out.Why = "levels that are words have no mean"
 		return out
 	}
 	if out.Value = tidy(sum / float64(len(of))); draws != nil && !math.IsNaN(sum) {

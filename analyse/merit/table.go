@@ -36,7 +36,8 @@ type Row struct {
 
 // Cell is the figure of one row in one column. A gain is a share of the baseline: 0.5 is half
 // as good again. If the figure is a level of a factor, Level, Lowest and Highest name levels, and
-// Value is the number of Level.
+// Value is the number of Level, or its position if a level is a word. Positions have no mean: a
+// Total of them has no Value.
 type Cell struct {
 	Value    *float64    `json:"value,omitempty"`
 	Interval *[2]float64 `json:"interval,omitempty"`
@@ -262,7 +263,7 @@ func (b *builder) figure(levels []string, base int) Figure {
 	switch b.ask.Kind {
 	case study.FigureFewest:
 		number := numbers(levels)
-		return Figure{Level: true, Of: func(v []float64) float64 {
+		return Figure{Level: true, Words: worded(levels), Of: func(v []float64) float64 {
 			if k := Fewest(v, b.ask.Share, b.better); k >= 0 {
 				return number[k]
 			}
@@ -296,13 +297,18 @@ func (b *builder) over(in []Reading) (Estimate, Cell) {
 	return e, b.cellOf(e)
 }
 
+// worded reports whether a level is a word, which has a position and no number.
+func worded(levels []string) bool {
+	return slices.ContainsFunc(levels, func(l string) bool { return math.IsNaN(Number(l)) })
+}
+
 // numbers are the levels' numbers, or their positions if they are words.
 func numbers(levels []string) []float64 {
 	out := make([]float64, len(levels))
 	for i, l := range levels {
 		out[i] = Number(l)
 	}
-	if slices.ContainsFunc(out, math.IsNaN) {
+	if worded(levels) {
 		for i := range out {
 			out[i] = float64(i)
 		}
