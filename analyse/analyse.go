@@ -120,6 +120,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.CPUCosts = a.cpuCosts(r)
 	r.Quotas = a.quotas()
 	r.Modelled, r.OnCluster = slices.ContainsFunc(a.trials, modelledTrial), slices.ContainsFunc(a.trials, clusterTrial)
+	r.Imported = a.imported()
 	r.Causes = a.causes(r)
 	r.Advice = a.advise(r)
 	if a.advised != nil {
@@ -136,7 +137,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	a.betweenNodes(r)
 	a.modelled(r)
 	r.Reason, r.Left = a.plan.Reason(), a.plan.Remaining(nil)
-	if r.Reason == "" && a.imported() {
+	if r.Reason == "" && r.Imported {
 		r.Reason, r.Left = unequal, plan.Progress{Done: r.Left.Done}
 	}
 	r.Finished = r.Reason != ""

@@ -85,6 +85,8 @@ type Result struct {
 	Modelled bool `json:"modelled,omitempty"`
 	// OnCluster: the trials ran on a Kubernetes cluster (`tare run --on k8s`).
 	OnCluster bool `json:"on_cluster,omitempty"`
+	// Imported: another tool measured, so nothing can be measured again (`tare import`).
+	Imported bool `json:"imported,omitempty"`
 	// Flags are the flags that selected the site of the first run; "" if the results do not have them (store.Meta).
 	Flags string `json:"flags,omitempty"`
 

@@ -89,7 +89,7 @@ func (b *builder) continued(of []*cause.Finding) Item {
 }
 
 // undecided says of how many cells nothing is decided, which of them looks worst, and the
-// command that decides more of them: imported results have none.
+// command that decides more of them. Imported results have none: their source may have more.
 func (b *builder) undecided(of []*cause.Finding) Item {
 	var open []*cause.Finding
 	for _, f := range of {
@@ -111,10 +111,10 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	if worst != nil {
 		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in `%s`, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
 	}
-	more := " These results are imported, so nothing more can be measured."
-	if !b.in.Imported {
-		// Four times the blocks halve an interval.
-		more = " More blocks decide it: " + b.again(open, max(leastBlocks, 4*trials)) + "."
+	// Four times the blocks halve an interval.
+	more := " More blocks decide it: " + b.again(open, max(leastBlocks, 4*trials)) + "."
+	if b.in.Imported { // nothing can be measured again
+		out.Change, more = "Import more blocks from the source", " More blocks decide it, if the source has them."
 	}
 	out.Text = fmt.Sprintf("Too noisy or too few to say in %d of %s.%s%s", len(open), count(len(of), "case"), looks, more)
 	return out

@@ -41,8 +41,8 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("of six trials: %q", s)
 	}
 	l.in.Imported = true
-	if s := Build(l.in)[0].Text; strings.Contains(s, "tare run") || !strings.Contains(s, "from 6 trials only.") || !strings.Contains(s, "nothing more can be measured") {
-		t.Errorf("imported: %q", s)
+	if x := Build(l.in)[0]; strings.Contains(x.Text, "tare run") || strings.Contains(x.Change+x.Text, "easure") || !strings.Contains(x.Text, "from 6 trials only.") || x.Change != "Import more blocks from the source" {
+		t.Errorf("imported: %q, %q", x.Change, x.Text)
 	}
 	better := 3.0
 	f.Ratio = &better

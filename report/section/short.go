@@ -266,7 +266,7 @@ func ended(r *analyse.Result, dir string) *Section {
 	switch {
 	case n > 0:
 		s.Text(fmt.Sprintf("%s, with patches: tare advise %s", words.Count(n, "setting"), folder(dir)))
-	case len(r.Advice) > 0:
+	case len(r.Advice) > 0 && !r.Imported:
 		s.Text("What to measure next: tare advise " + folder(dir))
 	}
 	return s
