@@ -92,7 +92,8 @@ func figureNote(r *analyse.Result, t *merit.Table) string {
 	if across := words.FigureAcross(t); across != "" {
 		parts = append(parts, across)
 	}
-	if slices.ContainsFunc(t.Rows, func(row merit.Row) bool { return row.Total }) {
+	valued := func(c merit.Cell) bool { return c.Value != nil }
+	if slices.ContainsFunc(t.Rows, func(row merit.Row) bool { return row.Total && slices.ContainsFunc(row.Cells, valued) }) {
 		parts = append(parts, "Total: the arithmetic mean over "+t.Total+".")
 	}
 	interval, open, missing := false, false, false

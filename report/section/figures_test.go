@@ -62,6 +62,11 @@ func TestFigures(t *testing.T) {
 	if item := Figures(r)[2].Blocks[2].List[0]; item.Lead != "-" || item.Text != "there are no values" {
 		t.Errorf("%+v", item)
 	}
+	words := table(study.FigureFewest, "fewest of engine", merit.Cell{Value: new(2.0), Level: "uring"}, merit.Cell{Why: "levels that are words have no mean"})
+	s := Figures(&analyse.Result{Level: 0.95, Figures: []merit.Table{words}})[0]
+	if total := s.Blocks[0].Table.Rows[1]; total[2].First != "-" || total[2].Second != "" || strings.Contains(s.Blocks[1].Note, "mean") || s.Blocks[2].List[0].Text != "levels that are words have no mean" {
+		t.Errorf("the total of words: %+v, %+v", total, s.Blocks[1:])
+	}
 	if part := figuresPart(&analyse.Result{}); len(part) != 1 || len(part[0].Blocks) != 0 {
 		t.Error("a page without figures has a part of them")
 	}
