@@ -3,6 +3,7 @@ package section
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/analyse"
@@ -23,11 +24,46 @@ func Report(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 	if len(r.Compared) > 0 {
 		out = append(out, Answer(r))
 	}
-	out = append(out, Results(r), Legend(r))
-	out = append(out, Tables(r)...)
-	out = append(out, Figures(r)...)
+	asked, results := OwnTables(r), Results(r)
+	if most, intervals := blocksOfRatios(r); most > 0 && !intervals && len(asked) > 0 { // a long list that tells little
+		if most == 1 {
+			results.Blocks = slices.Insert(results.Blocks, 0, Block{Text: "Each cell has one run: ratios have no interval."})
+		}
+		out = append(append(out, asked...), results, Legend(r))
+	} else {
+		out = append(append(out, results, Legend(r)), asked...)
+	}
 	return append(out, Tuned(r), Steps(r), Causes(r), Advice(r, dir), CPUCosts(r), Quotas(r), Structural(r), Published(r), Fair(r), Nodes(r), Others(r), Placements(r), Stops(r), Epochs(r),
 		Failures(r), Steady(r), Warnings(r, nil), Skips(r.Skips, r.Modelled), Boots(r), Overheads(r), Ending(r, dir))
+}
+
+// OwnTables are the tables that the study asks for: summary tables, then figures of merit.
+func OwnTables(r *analyse.Result) []*Section { return append(Tables(r), Figures(r)...) }
+
+// OwnTablesNamed names the tables that the study asks for, and the command that shows them. It takes their place where they do not fit.
+func OwnTablesNamed(r *analyse.Result, dir string) *Section {
+	s := &Section{ID: "own-tables"}
+	var names []string
+	for i := range r.Tables {
+		names = append(names, r.Tables[i].Name)
+	}
+	for i := range r.Figures {
+		names = append(names, r.Figures[i].Name)
+	}
+	if len(names) > 0 {
+		s.Text("The study's tables: tare report " + folder(dir) + " --full shows " + words.List(names))
+	}
+	return s
+}
+
+// blocksOfRatios is the most blocks that a ratio to the baseline has, and whether one has an interval.
+func blocksOfRatios(r *analyse.Result) (most int, intervals bool) {
+	for i := range r.Compared {
+		if c := &r.Compared[i]; !c.Baseline {
+			most, intervals = max(most, c.Estimate.N), intervals || c.Estimate.HasInterval()
+		}
+	}
+	return most, intervals
 }
 
 // Page lists the sections of the HTML page in their order, those without blocks too: a

@@ -8,6 +8,7 @@ package text
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"tare/analyse"
@@ -52,11 +53,25 @@ func Write(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) e
 // room for the line of `tare run` that names the page.
 const screen = 39
 
-// WriteShort prints the answer that fits a screen of 40 lines of 80 columns, and the steps of a load besides.
+// WriteShort prints the answer that fits a screen of 40 lines of 80 columns, and the steps of a load besides. The study's own
+// tables are in it if they fit, and named otherwise.
 func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
 	opt.Width = min(opt.width(), 80)
 	sections := section.Short(res, hosts, opt.Dir)
-	var text string
+	if tables := section.OwnTables(res); len(tables) > 0 { // what the study asks for comes first
+		if text, fits := short(slices.Insert(slices.Clone(sections), 1, tables...), opt); fits {
+			_, err := io.WriteString(w, text)
+			return err
+		}
+		sections = slices.Insert(sections, 1, section.OwnTablesNamed(res, opt.Dir))
+	}
+	text, _ := short(sections, opt)
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// short lays sections out with ever less of each until they fit a screen. It reports whether they do.
+func short(sections []*section.Section, opt Options) (text string, fits bool) {
 	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {2, 1, 1, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
 		var b strings.Builder
 		opt.rows = tight.rows
@@ -78,11 +93,10 @@ func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Optio
 			}
 		}
 		if text = strings.TrimPrefix(b.String(), "\n"); strings.Count(text, "\n")-steps <= screen {
-			break
+			return text, true
 		}
 	}
-	_, err := io.WriteString(w, text)
-	return err
+	return text, false
 }
 
 // WriteAdvice prints items of a result's advice at length, with their patches.
