@@ -110,6 +110,30 @@ func TestBurnerRefused(t *testing.T) {
 	}
 }
 
+// TestBurnerNames: the files that a job names are found in every form that YAML has for it, also in a template, which need not be YAML.
+func TestBurnerNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"jobs:\n- name: a\n  objects:\n  - objectTemplate: t.yml\n":                                                                                                   "t.yml",
+		"jobs:\n- name: a\n  objects:\n  - {objectTemplate: t.yml}\n":                                                                                                 "t.yml",
+		"jobs:\n- name: a\n  objects:\n  - \"objectTemplate\": t.yml\n":                                                                                               "t.yml",
+		"jobs:\n- name: a\n  objects:\n  - objectTemplate: \"a b.yml\"\n  - replicas: 2\n    objectTemplate: c d.yml # with a space\n":                                "a b.yml|c d.yml",
+		`{"global": {"functionTemplates": ["f.tpl"]}, "jobs": [{"name": "a", "objects": [{"objectTemplate": "t.yml"}, {"replicas": 2, "objectTemplate": "u.yml"}]}]}`: "f.tpl|t.yml|u.yml",
+		"global: {functionTemplates: [f.tpl]}\njobs: [{name: a, objects: [{objectTemplate: t.yml}]}]\n":                                                               "f.tpl|t.yml",
+		// Templates:
+		"jobs:\n- name: a\n  qps: {{ .QPS }}\n  objects:\n{{ if .X }}\n  - {objectTemplate: t.yml}\n{{ else }}\n  - objectTemplate: \"a b.yml\"\n{{ end }}\n": "t.yml|a b.yml|a",
+		"jobs:\n- name: a\n{{ if .X }}\n  qps: 1\n{{ else }}\n  qps: 2\n{{ end }}\n  objects:\n  - objectTemplate: t.yml\n":                                   "t.yml",
+		"jobs:\n- name: a\n  objects:\n  - objectTemplate: {{ .T }}\n  - objectTemplate: u.yml\n":                                                             "u.yml",
+	} {
+		var names []string
+		for _, n := range loadfile.Names(text) {
+			names = append(names, n.Name)
+		}
+		if got := strings.Join(names, "|"); got != want {
+			t.Errorf("%s\nnames %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestHarmless: a change cannot do what an object must not have.
 func TestHarmless(t *testing.T) {
 	const config = `

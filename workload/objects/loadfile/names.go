@@ -8,18 +8,39 @@ import (
 )
 
 // named finds the names of files in a file of any dialect. What is wrong in it, Parse says.
-func named(src string) (names []string) {
-	docs, err := documents("", src, nil)
-	if err != nil || len(docs) != 1 {
-		return namedLines(src)
+func named(src string) []string {
+	root := single(src)
+	if root == nil && strings.Contains(src, "{{") {
+		root = single(actionRE.ReplaceAllString(src, "")) // with the parts of all conditions: which of them hold, only the values tell
 	}
-	root := docs[0]
 	if body := get(root, "ClusterLoader"); body != nil {
 		root = body
 	}
-	if get(root, "projects") == nil {
+	switch {
+	case get(root, "projects") != nil:
+		return namedProjects(root)
+	case get(root, "jobs") == nil:
 		return namedLines(src)
+	case strings.Contains(src, "{{"):
+		return append(namedJobs(root), namedLines(src)...) // what is left of a template without its actions need not be all
 	}
+	return namedJobs(root)
+}
+
+// actionRE finds what a Go template replaces.
+var actionRE = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+
+// single is the only document of a text; nil if the text is not YAML, or has more.
+func single(src string) *yaml.Node {
+	docs, err := documents("", src, nil)
+	if err != nil || len(docs) != 1 {
+		return nil
+	}
+	return docs[0]
+}
+
+// namedProjects finds them in a file of cluster-loader.
+func namedProjects(root *yaml.Node) (names []string) {
 	add := func(n *yaml.Node, sort string) {
 		for _, e := range elements(n) {
 			if name := text(e, "file"); name == usual {
@@ -41,6 +62,19 @@ func named(src string) (names []string) {
 					names = append(names, m.Content[i].Value)
 				}
 			}
+		}
+	}
+	return names
+}
+
+// namedJobs finds them in a file of kube-burner.
+func namedJobs(root *yaml.Node) (names []string) {
+	for _, f := range elements(get(root, "global", "functionTemplates")) {
+		names = append(names, f.Value)
+	}
+	for _, job := range elements(get(root, "jobs")) {
+		for _, o := range elements(get(job, "objects")) {
+			names = append(names, text(o, "objectTemplate"))
 		}
 	}
 	return names
