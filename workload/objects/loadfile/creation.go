@@ -16,6 +16,7 @@ type creation struct {
 	refs    []ref
 	space   func(iteration int) int
 	gone    []bool
+	serial  int // of the first
 }
 
 // ref is one object of a creation.
@@ -43,6 +44,7 @@ func (c *creation) at(i int) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	generate(n, c.serial+i)
 	for name, v := range c.labels(f) {
 		for _, path := range o.labelled() {
 			if get(n, append(slices.Clone(path), name)...) == nil {

@@ -153,7 +153,7 @@ func (b *burn) create() {
 			}
 		}
 	}
-	c.gone = make([]bool, len(c.refs))
+	c.gone, c.serial = make([]bool, len(c.refs)), b.serials(len(c.refs))
 	if b.err != nil {
 		return
 	}

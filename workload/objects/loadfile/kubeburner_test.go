@@ -134,6 +134,41 @@ func TestBurnerNames(t *testing.T) {
 	}
 }
 
+// TestGenerateName: objects with a generateName get names of their own, the same each time, also where two jobs share a namespace.
+func TestGenerateName(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-}\nspec: {containers: [{name: x}]}\n"
+	parse := func(config, template string) (*loadfile.Plan, error) {
+		return loadfile.Parse(param.Bundle{Text: config, Files: map[string]string{"t.yml": template}}.Value(), nil)
+	}
+	const burner = `
+jobs:
+  - {name: a, namespace: n, namespacedIterations: false, jobIterations: 2, objects: [{objectTemplate: t.yml, replicas: 2}]}
+  - {name: b, namespace: n, namespacedIterations: false, jobIterations: 40, objects: [{objectTemplate: t.yml}]}
+  - {name: c, jobType: delete, objects: [{kind: Pod, labelSelector: {kube-burner.io/job: b}}]}
+`
+	p, err := parse(burner, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, told(t, p), `
+create 4: n/Pod/p-00000(1) n/Pod/p-00003(1) wait
+create 40: n/Pod/p-00004(1) n/Pod/p-00017(1) wait
+delete 40: n/Pod/p-00004(1) n/Pod/p-00017(1) wait`)
+	const loader = "projects: [{num: 2, basename: n, templates: [{num: 3, file: t.yml}, {num: 2, file: t.yml}]}]"
+	template := "kind: Template\nobjects: [{apiVersion: v1, kind: ConfigMap, metadata: {generateName: %s, name: ''}}]\n"
+	if p, err = parse(loader, strings.Replace(template, "%s", "c-", 1)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, told(t, p), `
+create 3: n0/ConfigMap/c-00000(0) n0/ConfigMap/c-00002(0)
+create 2: n0/ConfigMap/c-00003(0) n0/ConfigMap/c-00004(0)
+create 3: n1/ConfigMap/c-00005(0) n1/ConfigMap/c-00007(0)
+create 2: n1/ConfigMap/c-00008(0) n1/ConfigMap/c-00009(0) wait`)
+	if _, err = parse(loader, strings.Replace(template, "%s", "C_", 1)); err == nil || !strings.Contains(err.Error(), `t.yml, line 2, column 70: "C_00000" is not a valid name`) {
+		t.Errorf("a generateName that is no name: %v", err)
+	}
+}
+
 // TestHarmless: a change cannot do what an object must not have.
 func TestHarmless(t *testing.T) {
 	const config = `

@@ -125,6 +125,7 @@ type parser struct {
 	plan   *Plan
 	spaces map[string]int        // of Plan.Spaces, by name
 	roots  map[string]*yaml.Node // of files that were read
+	serial int                   // of the next object, for names that are generated
 	err    error
 }
 
@@ -191,6 +192,13 @@ func (p *parser) space(n *yaml.Node, name string) int {
 	i = len(p.plan.Spaces)
 	p.plan.Spaces, p.spaces[name] = append(p.plan.Spaces, Space{Name: name, line: n.Line}), i
 	return i
+}
+
+// serials returns the first of so many numbers that no other objects have.
+func (p *parser) serials(count int) (first int) {
+	first = p.serial
+	p.serial += count
+	return first
 }
 
 var labelRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)

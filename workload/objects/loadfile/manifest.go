@@ -56,6 +56,25 @@ func object(file string, n *yaml.Node) (*Request, error) {
 	return r, nil
 }
 
+// The name that Kubernetes generates has a suffix of so many characters, and at most maxBase of generateName before it.
+const (
+	suffix  = 5
+	maxBase = 63 - suffix
+)
+
+// generate names an object after its generateName, if it has no name. Kubernetes would draw a suffix, but the load knows the name before it
+// creates the object, and each trial has the same. serial is a number that no other object has.
+func generate(o *yaml.Node, serial int) {
+	from := get(o, "metadata", "generateName")
+	if from == nil || text(o, "metadata", "generateName") == "" || text(o, "metadata", "name") != "" {
+		return
+	}
+	s := strconv.FormatInt(int64(serial), 36)
+	set(o, from.Value[:min(len(from.Value), maxBase)]+strings.Repeat("0", max(0, suffix-len(s)))+s, "metadata", "name")
+	name := get(o, "metadata", "name")
+	name.Line, name.Column = from.Line, from.Column
+}
+
 // meta reads the name.
 func (r *Request) meta(file string, n *yaml.Node) error {
 	meta, name := get(n, "metadata"), get(n, "metadata", "name")

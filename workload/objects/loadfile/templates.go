@@ -45,11 +45,13 @@ func (l *loader) templates(n *yaml.Node) {
 	}
 	count := l.number(n, "num", 0, MaxRequests)
 	space, node := l.project.space, l.project.node
+	first := l.serials(count * len(t.objects))
 	nth := func(i int) (*Request, error) {
 		o, err := t.at(i/len(t.objects), i%len(t.objects))
 		if err != nil {
 			return nil, err
 		}
+		generate(o, first+i)
 		return placed(t.file, o, space, node)
 	}
 	if l.distinct(n, count, len(t.objects), nth) {
