@@ -54,6 +54,14 @@ func (p *parser) goLoader(root *yaml.Node) {
 	}
 }
 
+// oneOf says what to write in the place of a name that the file does not define. none is said if it defines no names.
+func oneOf(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return "write one of " + strings.Join(names, ", ")
+}
+
 // waits makes the last batch one that is waited for.
 func (l *loader) waits(timeout time.Duration) {
 	if n := len(l.plan.Batches); l.err == nil && n > 0 {
@@ -112,7 +120,7 @@ func (l *loader) projects(n *yaml.Node) {
 	if name := text(n, "tuning"); name != "" {
 		var ok bool
 		if p.tuning, ok = l.tunings[name]; !ok {
-			l.fail(get(n, "tuning"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.tunings)), ", "), "the file defines no tuning set %q", name)
+			l.fail(get(n, "tuning"), oneOf(slices.Sorted(maps.Keys(l.tunings)), "add tuningsets, or remove tuning"), "the file defines no tuning set %q", name)
 		}
 	}
 	if s := text(n, "nodeselector"); s != "" {
@@ -171,7 +179,7 @@ func (l *loader) fill(n *yaml.Node) {
 	if name := text(n, "quota"); name != "" {
 		q := l.quotas[name]
 		if q == nil {
-			l.fail(get(n, "quota"), "write one of "+strings.Join(slices.Sorted(maps.Keys(l.quotas)), ", "), "the file defines no quota %q", name)
+			l.fail(get(n, "quota"), oneOf(slices.Sorted(maps.Keys(l.quotas)), "add quotas, or remove quota"), "the file defines no quota %q", name)
 			return
 		}
 		l.plain(q, "quota", 1, tuning{}, func(o *yaml.Node, _ int) { set(o, name, "metadata", "name") })

@@ -157,6 +157,8 @@ func TestRefused(t *testing.T) {
 		{"python.yaml", "quota: small", "quota: large", `file, line 8, column 12: the file defines no quota "large"; write one of small`},
 		{"python.yaml", "quota: small", "qouta: small", `file, line 8, column 5: a project has no key "qouta"; did you mean "quota"?`},
 		{"python.yaml", "tuning: slow", "tuning: fast", `the file defines no tuning set "fast"; write one of slow`},
+		{"python.yaml", "tuningsets:", "provider:", `the file defines no tuning set "slow"; add tuningsets, or remove tuning`},
+		{"python.yaml", "quotas:", "provider:", `the file defines no quota "small"; add quotas, or remove quota`},
 		{"python.yaml", "content/rc.json", "content/x.json", "file, line 33, column 15: cannot find the file content/x.json; put it next to this file"},
 		{"python.yaml", "ifexists: reuse", "ifexists: delete", ""},
 		{"python.yaml", "ENV_VALUE", "NO_VALUE", "file, line 13, column 23: the template ./content/web.json has no parameter NO_VALUE"},

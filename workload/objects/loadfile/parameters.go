@@ -77,7 +77,7 @@ func (p *parser) declared(t *openshiftTemplate, list *yaml.Node, values map[stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, name) {
-			p.fail(values[name], "remove it, or write one of "+strings.Join(known, ", "), "the template %s has no parameter %s", t.file, name)
+			p.fail(values[name], oneOf(known, "remove it"), "the template %s has no parameter %s", t.file, name)
 		}
 	}
 }
