@@ -182,6 +182,36 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestOutside: a name that leads out of the folders that are searched names no place, and is refused where it is written.
+func TestOutside(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.json":                     "a.json content/a.json ../a.json ../content/a.json ../../a.json ../../content/a.json",
+		"../../content/a.json":       "../../content/a.json ../content/a.json", // in openshift/svt
+		"../../../x/content/a.json":  "../../x/content/a.json",                 // there too
+		"../../../../../etc/passwd":  "",
+		"b/../../../../../../a.json": "",
+		"../../../..":                "",
+		"''":                         "",
+		"/etc/passwd":                "",
+	} {
+		text := "projects: [{num: 1, basename: x, templates: [{num: 1, file: " + name + "}]}]"
+		var got []string
+		for _, n := range loadfile.Names(text) {
+			got = append(got, n.Places...)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: places %q, want %s", name, got, want)
+		}
+		says := "line 1, column 61: cannot find the file"
+		if want == "" && name != "''" {
+			says = fmt.Sprintf("line 1, column 61: %q leads out of the folder of this file and the two folders above; copy it into one of them", name)
+		}
+		if _, err := loadfile.Parse(bundleOf(text), nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+}
+
 // TestObjects: objects that a load must not create are refused at their place in the template.
 func TestObjects(t *testing.T) {
 	const config = "projects: [{num: 1, basename: x, templates: [{num: 1, file: a.yaml}]}]"

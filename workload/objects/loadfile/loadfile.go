@@ -300,24 +300,35 @@ func (p *Plan) HasPods() bool {
 }
 
 // Names finds the files that a file names, and where they may be: cluster-loader's configurations stand in a folder beside or
-// below the one that the loader runs in, which has the templates in the folder content.
+// below the one that the loader runs in, which has the templates in the folder content. A name leads to no place outside of these folders:
+// a study keeps the text of the files, and their mistakes are shown.
 func Names(text string) []param.Named {
 	var out []param.Named
 	seen := map[string]bool{}
 	for _, name := range named(text) {
-		if name = strings.TrimSpace(name); name == "" || seen[name] || path.IsAbs(name) || strings.Contains(name, "://") || strings.Contains(name, "{{") {
+		if name = strings.TrimSpace(name); seen[name] || strings.Contains(name, "://") || strings.Contains(name, "{{") {
 			continue
 		}
 		seen[name] = true
-		n := param.Named{Name: name}
-		for _, dir := range []string{"", "..", "../.."} {
-			for _, content := range []string{"", "content"} {
-				if at := path.Join(dir, content, name); !slices.Contains(n.Places, at) {
-					n.Places = append(n.Places, at)
-				}
+		if at := places(name); len(at) > 0 {
+			out = append(out, param.Named{Name: name, Places: at})
+		}
+	}
+	return out
+}
+
+// places are those where a file that is named may be: below the folder that is highest above the configuration.
+func places(name string) (out []string) {
+	if name == "" || path.IsAbs(name) {
+		return nil
+	}
+	const highest = "../.."
+	for _, dir := range []string{"", "..", highest} {
+		for _, content := range []string{"", "content"} {
+			if at := path.Join(dir, content, name); !slices.Contains(out, at) && !strings.HasPrefix(at, highest+"/..") {
+				out = append(out, at)
 			}
 		}
-		out = append(out, n)
 	}
 	return out
 }

@@ -182,5 +182,9 @@ func (p *parser) file(name *yaml.Node) *yaml.Node {
 }
 
 func (p *parser) missing(name *yaml.Node) {
+	if name.Value != "" && len(places(name.Value)) == 0 {
+		p.fail(name, "copy it into one of them, and write its path from there", "%q leads out of the folder of this file and the two folders above", name.Value)
+		return
+	}
 	p.fail(name, "put it next to this file, into the folder content there, or into either place in one of the two folders above", "cannot find the file %s", name.Value)
 }
