@@ -76,6 +76,8 @@ func TestRoutes(t *testing.T) {
 		"/apis/networking.k8s.io/v1/namespaces/web/ingresses":         ingresses,
 		"/apis/networking.k8s.io/v1/ingresses?app=shop":               ingresses,
 		"/apis/networking.k8s.io/v1/namespaces/none/ingresses":        `{"kind":"IngressList","apiVersion":"networking.k8s.io/v1","metadata":{},"items":[]}`,
+		"/api/v1/namespaces/none":                                     `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"none"}}`,
+		"/api/v1/namespaces/hidden":                                   "forbidden",
 		"/apis/networking.k8s.io/v1/namespaces/closed/ingresses":      "forbidden",
 		"/apis/route.openshift.io/v1/namespaces/web/routes":           openshift,
 		"/apis/gateway.networking.k8s.io/v1/namespaces/web/tlsroutes": "forbidden",
@@ -88,7 +90,11 @@ func TestRoutes(t *testing.T) {
 		targets int
 		err     string
 	}{
-		"web": {3, ""}, "*/app=shop": {1, ""}, "none": {0, "has no Ingress"}, "closed": {0, "cannot read the routes"}, "Web": {0, "write * for all namespaces"}, "web/a b": {0, "is not a selector"},
+		"web": {3, ""}, "*/app=shop": {1, ""}, "none": {0, "Route in the namespace none; write another namespace after cluster:, or name"},
+		"none/app=x": {0, "Route in the namespace none with the labels app=x; write other labels after the namespace, or leave /app=x out"},
+		"gone":       {0, "has no namespace gone; write another namespace after cluster:"}, "hidden": {0, "Route in the namespace hidden; write"},
+		"*": {0, "Route in any namespace; create one, or name a file with such objects"}, "*/app=x": {0, "Route in any namespace with the labels app=x; write other labels"},
+		"closed": {0, "cannot read the routes"}, "Web": {0, "write * for all namespaces"}, "web/a b": {0, "is not a selector"},
 	} {
 		text, err := s.Routes(t.Context(), from)
 		if err != nil || c.err != "" {

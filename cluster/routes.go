@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -103,11 +104,29 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 	}
 	switch {
 	case found == 0:
-		return nil, fmt.Errorf("%s has no Ingress, HTTPRoute, TLSRoute or Route in %s; write another namespace or other labels after %s", s.api.Server(), from, RoutesOf)
+		return nil, s.noRoutes(ctx, namespace, selector)
 	case out.Len() > study.MaxFile:
 		return nil, fmt.Errorf("the %d objects of %s%s have %d bytes, but a study takes at most %d; select fewer, as in %sNAMESPACE/LABELS", found, RoutesOf, from, out.Len(), study.MaxFile, RoutesOf)
 	}
 	return out.Bytes(), nil
+}
+
+// noRoutes says where there are no routes. namespace is "" for all namespaces. Not every user may read a namespace: a missing one is named to
+// those who may.
+func (s *Site) noRoutes(ctx context.Context, namespace, selector string) error {
+	in, instead := "in any namespace", "create one"
+	if namespace != "" {
+		n := &corev1.Namespace{}
+		n.Name = namespace
+		if apierrors.IsNotFound(s.api.Get(ctx, n)) {
+			return fmt.Errorf("%s has no namespace %s; write another namespace after %s", s.api.Server(), namespace, RoutesOf)
+		}
+		in, instead = "in the namespace "+namespace, "write another namespace after "+RoutesOf
+	}
+	if selector != "" {
+		in, instead = in+" with the labels "+selector, fmt.Sprintf("write other labels after the namespace, or leave /%s out", selector)
+	}
+	return fmt.Errorf("%s has no Ingress, HTTPRoute, TLSRoute or Route %s; %s, or name a file with such objects", s.api.Server(), in, instead)
 }
 
 // gateways is the resource of what HTTPRoutes and TLSRoutes belong to.
