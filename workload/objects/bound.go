@@ -152,5 +152,5 @@ func (s *Step) readings() string {
 	if x.Stores > 0 {
 		parts = append(parts, fmt.Sprintf("etcd %s a write", output.Seconds(x.Store/x.Stores)))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("queued %s", output.Seconds(x.Queued))), ", ")
+	return strings.Join(append(parts, fmt.Sprintf("queued %s in all", output.Seconds(x.Queued))), ", ")
 }
