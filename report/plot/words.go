@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -217,15 +218,16 @@ func reasons(f *Figure) string {
 func hosts(hs []record.Host) []string {
 	var out []string
 	for _, h := range hs {
-		s := h.CPUModel
-		if s == "" {
-			s = "an unknown processor"
-		}
-		if h.Hostname != "" {
-			s = "host " + h.Hostname + ": " + s
+		var parts []string
+		if h.CPUModel != "" {
+			parts = append(parts, h.CPUModel)
 		}
 		if h.Threads > 0 {
-			s += fmt.Sprintf(", %d threads", h.Threads)
+			parts = append(parts, fmt.Sprintf("%d threads", h.Threads))
+		}
+		s := cmp.Or(strings.Join(parts, ", "), "an unknown processor")
+		if h.Hostname != "" {
+			s = "host " + h.Hostname + ": " + s
 		}
 		out = ordered.Add(out, s)
 	}
