@@ -185,6 +185,7 @@
     Tare.fill(legendHost, known ? legend(C) : null);
     Tare.fill(mapHost, known ? C.maps.map(one) : null);
     Tare.renderCauseCells();
+    part.node.hidden = ![lead, mapHost, allHost].some((host) => host.childElementCount);
   };
 
   // The map of all cells has the rows and columns of the heat map, filter and order too.

@@ -18,6 +18,8 @@
   };
 
   Tare.renderDots = () => {
+    part.node.hidden = !Tare.view.compared;
+    if (part.node.hidden) return;
     part.refreshNote();
     const rows = usable();
     Tare.treatmentKeys(

@@ -111,7 +111,7 @@
         any = any || tab;
         return cellNode(i, cap, !i.c.baseline && !shown.has(i), tab);
       });
-      const n = [...row.items].filter((i) => !i.c.baseline && !i.c.skipped).map((i) => i.c.estimate.n);
+      const n = [...row.items].filter((i) => i.c.baseline !== V.compared && !i.c.skipped).map((i) => (V.compared ? i.c.estimate.n : i.c.level.n));
       const lo = Math.min(...n),
         hi = Math.max(...n);
       return Tare.el(

@@ -9,6 +9,7 @@
     Tare.heatSection,
     Tare.tablesSection,
     "merit",
+    "steps",
     Tare.adviceSection,
     Tare.dotsSection,
     Tare.causesSection,

@@ -65,7 +65,7 @@
         write: (v, i) => `${Tare.ratio(v)}–${Tare.ratio(i.cost.hi)}`,
         none: (i) => (i.hasRatio ? "few runs" : ""),
       },
-      { head: "n", sort: "n", num: true, value: (i) => i.c.estimate.n, write: (v) => String(v) },
+      { head: "n", sort: "n", num: true, value: (i) => (i.c.baseline ? i.c.level.n : i.c.estimate.n), write: (v) => String(v) },
       { head: "verdict", sort: "verdict", text: (i) => Tare.badge(i.kind, Tare.doubtful(i.c)) },
     ];
   };

@@ -104,10 +104,12 @@
     const D = Tare.data,
       s = Tare.state;
     const asked = s.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const total = D.items.reduce((n, i) => n + (i.c.baseline ? 0 : 1), 0);
     let items = [];
     const inRow = new Map();
     for (const i of D.items) {
-      if (i.kind === "baseline" || i.c.baseline || !passes(i, s, asked)) continue;
+      // Where nothing is compared, the baseline's values are all that there is.
+      if ((total && (i.kind === "baseline" || i.c.baseline)) || !passes(i, s, asked)) continue;
       items.push(i);
       if (!inRow.has(i.row)) inRow.set(i.row, []);
       inRow.get(i.row).push(i);
@@ -137,9 +139,8 @@
             return !set || !set.size || set.has(l.value);
           }),
       );
-    const total = D.items.reduce((n, i) => n + (i.c.baseline ? 0 : 1), 0);
-    const filtered = items.length !== total;
-    return { items, rows, columns, total, filtered, same: sameLevels(rows) };
+    const filtered = items.length !== (total || D.items.length);
+    return { items, rows, columns, total, compared: total > 0, filtered, same: sameLevels(rows) };
   };
 
   // cellsShown are the cells that comparisons in view belong to, the baselines
