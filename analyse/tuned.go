@@ -27,11 +27,12 @@ type Tuned struct {
 	// before the first block.
 	Answer string       `json:"answer,omitempty"`
 	Best   string       `json:"best,omitempty"`
-	Set    record.Cell  `json:"set,omitempty"` // Answer, factor by factor
-	Sure   float64      `json:"sure"`          // probability that Answer is right, within the margin
-	Trials int          `json:"trials"`        // good ones of these cells
-	Whole  int          `json:"whole"`         // trials of as many blocks with every level
-	Levels []TunedLevel `json:"levels"`        // in the study's order, each with what is nested under it
+	Set    record.Cell  `json:"set,omitempty"`            // Answer, factor by factor
+	Sure   float64      `json:"sure,omitempty"`           // probability that Answer is right, within the margin; 0: Thin
+	Thin   bool         `json:"too_few_blocks,omitempty"` // for chances, of Answer and of the levels (tune.Step.Thin)
+	Trials int          `json:"trials"`                   // good ones of these cells
+	Whole  int          `json:"whole"`                    // trials of as many blocks with every level
+	Levels []TunedLevel `json:"levels"`                   // in the study's order, each with what is nested under it
 
 	// Objective is what the highest load is looked for with, such as latency_p99<2ms; "" where a share of the best is
 	// looked for. Answer is then the Relevant Lower Bound of RFC 9971, Upper its Relevant Upper Bound; "": none. Sure is the
@@ -139,6 +140,12 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 			t.Throughput = a.throughput(s.Cells[step.Answer])
 		}
 		return t
+	}
+	if step.Thin() {
+		t.Thin, t.Sure = true, 0
+		for k := range t.Levels {
+			t.Levels[k].Chance = 0
+		}
 	}
 	if step.Stage == tune.Found {
 		sandbox, _ := s.Cells[step.Answer].Get("sandbox")

@@ -56,6 +56,17 @@ type Step struct {
 	Levels  []Level
 }
 
+// Thin reports whether a cell that matters was measured in fewer than two blocks. Such a cell has no scatter of its own, so its
+// chance, and with it every other, comes from the prior of the scatter: one bad reading looks like certainty. The search may use these
+// chances to choose what it measures next, but they are not to be told.
+func (s Step) Thin() bool {
+	if s.Answer < 0 || s.Stage == Found {
+		return false
+	}
+	once := func(i int) bool { return s.Levels[i].Blocks == 1 }
+	return once(s.Answer) || slices.ContainsFunc(s.Measure, once)
+}
+
 const (
 	// confirmations is how many fresh blocks must agree with a clear answer. The blocks before them made it clear, perhaps by chance.
 	confirmations = 2

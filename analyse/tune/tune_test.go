@@ -98,3 +98,21 @@ func TestFinds(t *testing.T) {
 		t.Logf("reach %.2f: %d of %d bad, %d found, %.0f %% saved", g.Reach, bad, all, found, 100-100*float64(trials)/float64(exhaustive))
 	}
 }
+
+// TestThin: after one block, one bad reading makes a level all but certain through the prior of the scatter, so no chance is to be told;
+// once the levels that matter have two blocks, it is.
+func TestThin(t *testing.T) {
+	grid, g := Grid{Closed: make([]bool, 2)}, Goal{Reach: 0.9, Margin: 0.03, Confidence: 0.95}
+	if step := Next([][]float64{{100, 10}}, grid, g); step.Sure < 0.95 || !step.Thin() {
+		t.Errorf("after one block: sure %.3f, thin %v", step.Sure, step.Thin())
+	}
+	if step := Next([][]float64{{100, 10}, {101, math.NaN()}}, grid, g); !step.Thin() {
+		t.Error("the rival has one block, and its chance is told")
+	}
+	if step := Next([][]float64{{100, 98}, {101, 99}}, grid, g); step.Thin() {
+		t.Error("each level has two blocks, and no chance is told")
+	}
+	if Next(nil, grid, g).Thin() {
+		t.Error("thin before the first block")
+	}
+}

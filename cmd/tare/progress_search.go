@@ -88,6 +88,9 @@ func (s search) know(step tune.Step) string {
 	if step.Answer < 0 {
 		return "no trial was good"
 	}
+	if step.Thin() {
+		return fmt.Sprintf("%s comes first, with %s, and the next block measures %s", s.level(step.Answer), words.FewBlocks, words.Count(len(step.Measure), s.unit))
+	}
 	sure := 100 * min(step.Sure, 0.99)
 	if step.Stage != tune.Narrowing {
 		return fmt.Sprintf("%s is clear (%.0f %%), and fresh blocks confirm it", s.level(step.Answer), sure)

@@ -77,7 +77,11 @@ func tunedTable(s *Section, t *analyse.Tuned) {
 		}
 		switch {
 		case l.Blocks > 0:
-			table.Row(append(row, percentOf(l.Share), percentOf(l.Lo)+" to "+percentOf(l.Hi), fmt.Sprint(l.Blocks), percentOf(l.Chance))...)
+			chance := percentOf(l.Chance)
+			if t.Thin {
+				chance = "-"
+			}
+			table.Row(append(row, percentOf(l.Share), percentOf(l.Lo)+" to "+percentOf(l.Hi), fmt.Sprint(l.Blocks), chance)...)
 		case len(t.Factors) > 0:
 			left++
 		default:
@@ -166,6 +170,8 @@ func tunedAnswer(t *analyse.Tuned, margin float64) string {
 	switch {
 	case t.Answer == "":
 		return "Not known yet: no trial was good."
+	case t.Thin:
+		return fmt.Sprintf("Not clear yet: %s comes first so far for %s, but there are %s.%s", settings(t, " "), goal, words.FewBlocks, onward(t))
 	case t.Stage != tune.Found:
 		return fmt.Sprintf("Not clear yet: %s is the most probable for %s (%s).%s", settings(t, " "), goal, percentOf(t.Sure), onward(t))
 	}

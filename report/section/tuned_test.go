@@ -45,3 +45,25 @@ func TestTunedSays(t *testing.T) {
 		}
 	}
 }
+
+// TestTunedThin: with too few blocks for chances, neither the answer nor the table shows one.
+func TestTunedThin(t *testing.T) {
+	r := &analyse.Result{Confidence: 0.95, Margin: 0.03, Tuned: []analyse.Tuned{{Workload: "read", Response: "throughput", Factor: "io_threads", Reach: 0.9, Stage: tune.Narrowing, Thin: true,
+		Answer: "none", Best: "none", Set: record.Cell{{Factor: "io_threads", Value: "none"}}, Ended: "the budget of 1 block is used up",
+		Levels: []analyse.TunedLevel{{Level: "none", Blocks: 1, Share: 1, Lo: 1, Hi: 1}, {Level: "2", Blocks: 1, Share: 0.1, Lo: 0.05, Hi: 0.35}}}}}
+	var text string
+	for _, b := range Tuned(r).Blocks {
+		text += b.Text + "\n"
+		if b.Table == nil {
+			continue
+		}
+		for _, row := range b.Table.Rows {
+			if last := row[len(row)-1].First; last != "-" {
+				t.Errorf("the chance of %v is %q", row[0].First, last)
+			}
+		}
+	}
+	if want := "Not clear yet: io_threads none comes first so far for the lowest that reaches 90 % of the best, within the margin of 3 %, but there are too few blocks for a chance. The search ended: the budget of 1 block is used up."; !strings.Contains(text, want) {
+		t.Errorf("%q, want %q", text, want)
+	}
+}

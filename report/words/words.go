@@ -332,3 +332,6 @@ func state(r *analyse.Result) string {
 }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 3, 64) + " %" }
+
+// FewBlocks stands where a search for a level would have a chance (tune.Step.Thin).
+const FewBlocks = "too few blocks for a chance"
