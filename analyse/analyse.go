@@ -141,6 +141,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 		r.Reason, r.Left = unequal, plan.Progress{Done: r.Left.Done}
 	}
 	r.Finished = r.Reason != ""
+	r.Gaps = a.gaps()
 	return r
 }
 

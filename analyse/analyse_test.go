@@ -422,3 +422,23 @@ func TestImportedUnequal(t *testing.T) {
 		t.Errorf("imported: %q, %+v", r.Reason, r.Left)
 	}
 }
+
+// TestGaps: a block that ran without a good trial of a cell is counted, with the first reason; a failure that a retry made good is not.
+func TestGaps(t *testing.T) {
+	st := makeStudy()
+	st.Retries, st.Stop = 1, study.Stop{Fixed: 3, Confidence: 0.95, Margin: 0.03}
+	full := func(from int) func(plan.Next) record.Trial {
+		return func(n plan.Next) record.Trial {
+			x := outcome(n)
+			if box, _ := n.Cell.Get("sandbox"); box == "runsc" && (n.Block >= from || n.Attempt == 1 && n.Block == 1) {
+				x.Status, x.Failure = record.Failed, &record.Failure{Phase: "prepare", Kind: "disk", Reason: "no space"}
+			}
+			return x
+		}
+	}
+	for from, want := range map[int]Gaps{2: {2, 3, "no space"}, 9: {}} {
+		if r := Analyse(st, play(st, nil, full(from)), nil, Describe(describe)); r.Gaps != want {
+			t.Errorf("from block %d: %+v, want %+v", from, r.Gaps, want)
+		}
+	}
+}

@@ -65,6 +65,38 @@ func (a *analysis) failures(r *Result) {
 	}
 }
 
+// gaps counts the blocks without a good trial of some cell. The sentinel is no cell of the study, and skipped cells were not asked for.
+func (a *analysis) gaps() (out Gaps) {
+	type place struct {
+		cell  string
+		block int
+	}
+	good, blocks, gap := map[place]bool{}, map[int]bool{}, map[int]bool{}
+	own := func(t *record.Trial) (place, bool) {
+		key := t.Cell.Key()
+		return place{key, t.Block}, key != a.sentinel && a.skipped[key] == "" && !study.IsCounting(t.Cell)
+	}
+	for _, t := range a.trials {
+		if at, ok := own(t); ok {
+			blocks[t.Block] = true
+			good[at] = good[at] || t.Status == record.OK
+		}
+	}
+	for _, t := range a.trials {
+		if at, ok := own(t); ok && !good[at] {
+			gap[t.Block] = true
+			if out.Reason == "" && t.Failure != nil {
+				out.Reason = t.Failure.Reason
+			}
+		}
+	}
+	if len(gap) == 0 {
+		return Gaps{}
+	}
+	out.Blocks, out.Of = len(gap), len(blocks)
+	return out
+}
+
 func failedTrial(t *record.Trial) FailedTrial {
 	f := FailedTrial{Seq: t.Seq, Block: t.Block, Attempt: t.Attempt, Cell: t.Cell}
 	if t.Failure != nil {

@@ -36,6 +36,7 @@ type Result struct {
 	Margin     float64       `json:"margin"`           // ratios from 1/(1+margin) to 1+margin are equivalent
 	Reason     string        `json:"reason,omitempty"` // why the study is finished; "" while it is not
 	Finished   bool          `json:"finished"`
+	Gaps       Gaps          `json:"gaps,omitzero"`
 	Left       plan.Progress `json:"left"` // what is left when it is not
 
 	Nodes []Node `json:"nodes,omitempty"` // that trials ran on, sorted by name; nil when there is one
@@ -149,6 +150,13 @@ type Reason struct {
 	Kind  string `json:"kind"`
 	Text  string `json:"text"`
 	Count int    `json:"count"`
+}
+
+// Gaps are the blocks in which all trials of some cell failed: such a block ran, but has no figure of the cell.
+type Gaps struct {
+	Blocks int    `json:"blocks"`
+	Of     int    `json:"of"`
+	Reason string `json:"reason"` // of the first failure in them
 }
 
 // FailedTrial is one trial that failed.

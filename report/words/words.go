@@ -299,7 +299,7 @@ func tone(n [kinds]int) Tone {
 // State says how far the study is: why it is finished, or what is left.
 func State(r *analyse.Result) string {
 	if r.Finished {
-		return "Finished: " + strings.TrimSuffix(r.Reason, ".")
+		return "Finished: " + strings.TrimSuffix(r.Reason, ".") + gaps(r.Gaps)
 	}
 	s := "Not finished: " + Count(r.Left.AtMost, "trial") + " left"
 	if r.Left.AtLeast != r.Left.AtMost {
@@ -309,6 +309,23 @@ func State(r *analyse.Result) string {
 		s += ", at most " + Duration(r.Left.MostTime) + Past(r.Left)
 	}
 	return s
+}
+
+// gaps says that blocks ran without a figure of some cell, which "all blocks" hides: ". 2 of 3 blocks have no good trial of some cell
+// (first failure: ...)".
+func gaps(g analyse.Gaps) string {
+	if g.Blocks == 0 {
+		return ""
+	}
+	have := "have"
+	if g.Blocks == 1 {
+		have = "has"
+	}
+	out := fmt.Sprintf(". %d of %s %s no good trial of some cell", g.Blocks, Count(g.Of, "block"), have)
+	if g.Reason != "" {
+		out += " (first failure: " + strings.TrimSuffix(g.Reason, ".") + ")"
+	}
+	return out
 }
 
 // Past says that what is left goes past the budget: ", 3 min past the budget"; "" if it does not.

@@ -246,3 +246,11 @@ func TestDiscoveries(t *testing.T) {
 		}
 	}
 }
+
+// TestGaps: the closing line does not stop at "all blocks" when blocks have no figure of some cell.
+func TestGaps(t *testing.T) {
+	r := &analyse.Result{Finished: true, Reason: "all 3 blocks that were asked for", Gaps: analyse.Gaps{Blocks: 2, Of: 3, Reason: "no space left on device"}}
+	if got, want := State(r), "Finished: all 3 blocks that were asked for. 2 of 3 blocks have no good trial of some cell (first failure: no space left on device)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
