@@ -106,6 +106,10 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		if r.rec, err = c.Read(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
+			if errors.Is(err, csv.ErrFieldCount) {
+				line, _ := c.FieldPos(0)
+				return nil, fmt.Errorf("%s:%d:1: the row has %s, and the header has %d; write as many", file, line, fields(len(r.rec)), len(header))
+			}
 			return nil, syntax(file, err)
 		}
 		if rows >= maxRows {
@@ -125,6 +129,13 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 func (r *reader) bad(role, format string, args ...any) error {
 	line, col := r.line(r.at[role])
 	return fmt.Errorf("%s:%d:%d: %s", r.file, line, col, fmt.Sprintf(format, args...))
+}
+
+func fields(n int) string {
+	if n == 1 {
+		return "1 field"
+	}
+	return fmt.Sprintf("%d fields", n)
 }
 
 func syntax(file string, err error) error {

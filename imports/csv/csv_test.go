@@ -189,7 +189,7 @@ func TestReadErrors(t *testing.T) {
 		head + "runc,1,lat,1,parsec,1\n":      `f.csv:2:14: unknown unit "parsec"`,
 		head + "runc,1,,1,ms,1\n":             `f.csv:2:8: "" cannot name a response`,
 		head + ",1,lat,1,ms,1\n":              "f.csv:2:1: the sandbox is empty",
-		head + "runc,1,lat,1,ms\n":            "f.csv:2:1: wrong number of fields",
+		head + "runc,1,lat,1,ms\n":            "f.csv:2:1: the row has 5 fields, and the header has 6; write as many",
 		head + "runc,\"1,lat,1,ms,1\n":        "f.csv:",
 		head + "r,1,l,1,ms,1\nr,1,l,2,ms,1\n": `f.csv:3:7: trial "1" has l twice`,
 		head + "r,1,l,1,ms,1\nr,1,l,2,B,2\n":  "f.csv:3:9: l is in s in an earlier row",
