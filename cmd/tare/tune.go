@@ -81,6 +81,9 @@ func (f *tuneFlags) asked() (names, sets []string, err error) {
 				return nil, nil, err
 			}
 		}
+		if given && f.aim == "" && strings.Contains(levels, "..") {
+			return nil, nil, coded(exitUsage, "--factor %s: a range low..high is for the load of --objective; write the levels one by one, such as --factor %s=1,2,4,8", factor, name)
+		}
 		if given {
 			sets = append(sets, name+"="+levels)
 		}

@@ -458,6 +458,14 @@ baseline: vm
 }
 
 // TestFalls: numbers in falling order are a likely mistake; words are in the user's order.
+// TestRangeNeedsObjective: a range without --objective is refused as one, and not as a factor with one level.
+func TestRangeNeedsObjective(t *testing.T) {
+	f := tuneFlags{factors: []string{"default_vcpus=1..8"}, reach: "90%"}
+	if _, _, err := f.asked(); err == nil || !strings.Contains(err.Error(), "is for the load of --objective; write the levels one by one, such as --factor default_vcpus=1,2,4,8") {
+		t.Error(err)
+	}
+}
+
 func TestFalls(t *testing.T) {
 	for text, want := range map[string]bool{"4,2,1": true, "4, 2": true, "1,2,4": false, "4,1,2": false, "none,2": false, "shared,exclusive": false} {
 		if got := falls(strings.Split(text, ",")); got != want {
