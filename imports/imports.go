@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"tare/record"
@@ -127,6 +128,7 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 	}
 	meta := store.Meta{StudySource: st.Source, StudyFile: "study.yaml", Seed: st.Seed, Host: host, TareVersion: version, Started: now}
 	if err = keep(ctx, part, meta, st, trials, &out); err != nil {
+		err = &StoreError{dir, err}
 		return out, err
 	}
 	if err = os.Rename(part, dir); err != nil {
@@ -134,6 +136,22 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 	}
 	return out, err
 }
+
+// StoreError is a failure to store what was read: no fault of the files that are imported.
+type StoreError struct {
+	Dir string
+	Err error
+}
+
+func (e *StoreError) Error() string {
+	out := fmt.Sprintf("cannot store the results in %s: %v", e.Dir, e.Err)
+	if errors.Is(e.Err, syscall.ENOSPC) || strings.Contains(e.Err.Error(), "disk is full") { // SQLite's error 13 has no errno
+		out += "; nothing was kept; make room on that disk, or name a folder on another, and repeat the import"
+	}
+	return out
+}
+
+func (e *StoreError) Unwrap() error { return e.Err }
 
 // keep stores the trials in a new folder.
 func keep(ctx context.Context, dir string, meta store.Meta, st *study.Study, trials []laid, out *Written) (err error) {

@@ -1,6 +1,8 @@
 package imports
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -119,4 +121,21 @@ func FuzzOf(f *testing.F) {
 		_, _, _ = Unit(string(b))
 		_ = Shallow(b, 8)
 	})
+}
+
+// TestStoreError: a failure of the store is told from one of the input, names the folder, and says what to do about a full disk.
+func TestStoreError(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	dir := filepath.Join(t.TempDir(), "r")
+	_, err := set(map[string][3]int{"runc": {0, 20, 50}, "kata": {10, 30, 40}}).Write(ctx, dir, "test", time.Unix(0, 0))
+	var stored *StoreError
+	if !errors.As(err, &stored) || stored.Dir != dir {
+		t.Errorf("%v is no error of the store", err)
+	}
+	for text, full := range map[string]bool{"store trial 000001-1: commit: database or disk is full (13)": true, "disk I/O error": false} {
+		if got := (&StoreError{dir, errors.New(text)}).Error(); !strings.Contains(got, dir) || strings.Contains(got, "make room") != full {
+			t.Error(got)
+		}
+	}
 }

@@ -213,6 +213,8 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	done, err := set.Write(ctx, dir, versionText(), time.Now())
 	if err != nil && ctx.Err() != nil {
 		return coded(exitInterrupted, "interrupted; nothing was kept in %s", dir)
+	} else if stored := (*imports.StoreError)(nil); errors.As(err, &stored) {
+		return err // tare itself failed
 	} else if err != nil {
 		return coded(exitUsage, "%w", err)
 	}
