@@ -26,9 +26,14 @@ func budgetFlag(fl *pflag.FlagSet) {
 // budgetOrFor adds --budget to a verb that makes its study. --for is what it was called before.
 func budgetOrFor(fl *pflag.FlagSet, within *string, preset string) {
 	fl.StringVar(within, "budget", preset, "the most time to measure; --for is the same")
+	alias(fl, "for", "budget")
+}
+
+// alias gives a flag a second name, which help does not show.
+func alias(fl *pflag.FlagSet, second, first string) {
 	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "for" {
-			name = "budget"
+		if name == second {
+			name = first
 		}
 		return pflag.NormalizedName(name)
 	})

@@ -50,6 +50,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.BoolVar(&o.Insecure, "insecure", false, "push to a registry without TLS, or with a certificate that cannot be verified")
+	alias(fl, "insecure-registry", "insecure") // as run --on k8s calls it
 	fl.BoolVar(&o.Add, "add", false, "keep the reference's images for other processors: it then points to an index of all of them")
 	fl.IntVar(&o.Copies, "cold", 0, "also push `N` copies that share no layer with the image, for cold starts (startup, image: cold); each node pulls each copy once")
 	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: also push an image of this `FILE`, a tare of the same version for another processor; it has no workload programs (repeatable)")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // TestBuiltFor: an image has no other program beside tare, and none that does not fit.
@@ -42,5 +44,15 @@ func TestNeeds(t *testing.T) {
 		if !slices.Contains(all, want) {
 			t.Errorf("the image has no %s: %v", want, all)
 		}
+	}
+}
+
+// TestInsecureRegistry: the flag has the name that `run --on k8s` gives it, too.
+func TestInsecureRegistry(t *testing.T) {
+	fl, insecure := pflag.NewFlagSet("push", pflag.ContinueOnError), false
+	fl.BoolVar(&insecure, "insecure", false, "")
+	alias(fl, "insecure-registry", "insecure")
+	if err := fl.Parse([]string{"--insecure-registry"}); err != nil || !insecure {
+		t.Error(insecure, err)
 	}
 }
