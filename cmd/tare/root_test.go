@@ -27,7 +27,7 @@ func TestBadFlag(t *testing.T) {
 		{[]string{"clean", "--on", "k8s", "--kube-api-qps", "1e300"}, "--kube-api-qps 1e300: write a number of requests from"},
 		{[]string{"run", "x.yaml", "--at-once", "two or three"}, "--at-once 'two or three': write a whole number; see"},
 		{[]string{"clean", "--json=perhaps"}, "--json perhaps: write true or false; see"},
-		{[]string{"run", "x.yaml", "--app", "redis"}, "--app redis: redis must be formatted as key=value; see"},
+		{[]string{"run", "x.yaml", "--app", "redis"}, "--app redis: write NAME=REFERENCE, with an = between them; see"},
 		{[]string{"clean", "--on", "k8s", "-n", "Bad_NS"}, "--namespace Bad_NS: this is not a valid name of a namespace; write at most 63"},
 		{[]string{"size", "--measure", "--in", "vm", "--sizes", "0"}, "--sizes 0 is out of range; write a value from 192"},
 		{[]string{"size", "--measure", "--in", "runcc"}, `--in runcc: no sandbox has this name; did you mean "runc"?`},
