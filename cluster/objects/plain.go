@@ -75,14 +75,17 @@ func (u *uniform) create(ctx context.Context, as string, i int, due time.Time) (
 	if u.pods != nil {
 		u.pods.expect(name, due, 1)
 	}
-	body, kind := u.maker.body(name)
-	if u.built != nil {
+	var body []byte
+	kind := usualType
+	if u.built == nil {
+		body, kind = u.maker.body(name)
+	} else {
 		image, times, err := u.built.image(ctx, name)
 		if u.pods.made(name, times); err != nil {
 			u.pods.answered(name, time.Now(), err)
 			return 0, err
 		}
-		body, kind, due = withImage(u.maker.object(name), image), usualType, times.pushed
+		body, due = withImage(u.maker.object(name), image), times.pushed
 	}
 	busy, err := u.api.do(ctx, verb{as, u.maker.resource}, due, http.MethodPost, u.path(i), body, kind)
 	if u.pods != nil {
