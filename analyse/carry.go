@@ -65,7 +65,8 @@ func (a *analysis) failures(r *Result) {
 	}
 }
 
-// gaps counts the blocks without a good trial of some cell. The sentinel is no cell of the study, and skipped cells were not asked for.
+// gaps counts the blocks in which all trials of some cell failed. It leaves out skipped cells, and the sentinel, which is not a cell of
+// the study.
 func (a *analysis) gaps() (out Gaps) {
 	type place struct {
 		cell  string

@@ -111,8 +111,8 @@ func (s *Site) Routes(ctx context.Context, from string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// noRoutes says where there are no routes. namespace is "" for all namespaces. Not every user may read a namespace: a missing one is named to
-// those who may.
+// noRoutes returns the error for a selection without routes. The namespace "" stands for all namespaces. The error says that the namespace does
+// not exist only if the user may read namespaces.
 func (s *Site) noRoutes(ctx context.Context, namespace, selector string) error {
 	in, instead := "in any namespace", "create one"
 	if namespace != "" {

@@ -131,7 +131,7 @@ func TestStoreError(t *testing.T) {
 	_, err := set(map[string][3]int{"runc": {0, 20, 50}, "kata": {10, 30, 40}}).Write(ctx, dir, "test", time.Unix(0, 0))
 	var stored *StoreError
 	if !errors.As(err, &stored) || stored.Dir != dir {
-		t.Errorf("%v is no error of the store", err)
+		t.Errorf("%v is not a StoreError", err)
 	}
 	for text, full := range map[string]bool{"store trial 000001-1: commit: database or disk is full (13)": true, "disk I/O error": false} {
 		if got := (&StoreError{dir, errors.New(text)}).Error(); !strings.Contains(got, dir) || strings.Contains(got, "make room") != full {

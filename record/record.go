@@ -222,7 +222,7 @@ func (f *Failure) Lasting() bool { return f != nil && (f.Kind == NoImage || f.Ki
 const (
 	Interrupted = "interrupted" // the user ended the trial
 	NodeLost    = "node-lost"   // the node that it ran on is gone
-	Unreached   = "unreached"   // it was not made: what makes trials is not reached any more
+	Unreached   = "unreached"   // it was not made, because tare cannot reach what makes the trials
 )
 
 // Passing reports whether the trial failed by no fault of its cell: it counts as if it had

@@ -58,7 +58,7 @@ type Step struct {
 
 // Thin reports whether a cell that matters was measured in fewer than two blocks. Such a cell has no scatter of its own, so its
 // chance, and with it every other, comes from the prior of the scatter: one bad reading looks like certainty. The search may use these
-// chances to choose what it measures next, but they are not to be told.
+// chances to choose what it measures next, but reports must not show them.
 func (s Step) Thin() bool {
 	if s.Answer < 0 || s.Stage == Found {
 		return false

@@ -54,7 +54,7 @@ func (p *parser) goLoader(root *yaml.Node) {
 	}
 }
 
-// oneOf says what to write in the place of a name that the file does not define. none is said if it defines no names.
+// oneOf says what to write instead of a name that the file does not define. If the file defines no names, it returns none.
 func oneOf(names []string, none string) string {
 	if len(names) == 0 {
 		return none

@@ -165,7 +165,7 @@ create 2: n0/ConfigMap/c-00003(0) n0/ConfigMap/c-00004(0)
 create 3: n1/ConfigMap/c-00005(0) n1/ConfigMap/c-00007(0)
 create 2: n1/ConfigMap/c-00008(0) n1/ConfigMap/c-00009(0) wait`)
 	if _, err = parse(loader, strings.Replace(template, "%s", "C_", 1)); err == nil || !strings.Contains(err.Error(), `t.yml, line 2, column 70: "C_00000" is not a valid name`) {
-		t.Errorf("a generateName that is no name: %v", err)
+		t.Errorf("an invalid generateName: %v", err)
 	}
 }
 
