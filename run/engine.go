@@ -87,7 +87,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan) error {
 			m.Node = nexts[i].Node
 			// A finished trial is kept even if the user interrupts just now.
 			if err := e.Store.Append(context.WithoutCancel(ctx), m.Trial, m.Evidence); err != nil {
-				return fmt.Errorf("cannot keep trial %d: %w; the trials before it are kept: make room or mend the disk, and repeat the command", m.Seq, err)
+				return fmt.Errorf("cannot keep trial %d: %w; the trials before it are kept; make room, or repair the disk, and repeat the command", m.Seq, err)
 			}
 			p.Done(m.Trial)
 			e.observe(Event{Kind: TrialEnds, Next: nexts[i], Trial: m.Trial, Plan: p})
