@@ -83,7 +83,7 @@ func TestGatedCommandsStartTogether(t *testing.T) {
 func TestStartIsToldByAFreshEstimate(t *testing.T) {
 	c, _, _ := pair(t)
 	moment := time.Now()
-	r := &running{c: c, gone: true, clock: sandbox.Clock{Offset: time.Hour, Uncertainty: time.Hour}, fresh: make(chan sandbox.Clock, 1)}
+	r := &running{c: c, cmd: sandbox.Command{Gate: sandbox.NewGate(1)}, gone: true, clock: sandbox.Clock{Offset: time.Hour, Uncertainty: time.Hour}, fresh: make(chan sandbox.Clock, 1)}
 	r.look(t.Context(), moment)
 	exit := r.exit(exitBody{Start: c.clock.nano(moment)})
 	if off := exit.Start.Sub(moment).Abs(); off > exit.StartWithin+20*time.Microsecond || exit.StartWithin > time.Minute {

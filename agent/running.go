@@ -66,7 +66,7 @@ func (r *running) follow(ctx context.Context) (sandbox.Exit, error) {
 // takes only a few round trips, to disturb the command little.
 func (r *running) look(ctx context.Context, moment time.Time) {
 	defer close(r.fresh)
-	past := time.NewTimer(time.Until(moment))
+	past := time.NewTimer(time.Until(moment) + lookAfter)
 	defer past.Stop()
 	select {
 	case <-past.C:
@@ -75,10 +75,18 @@ func (r *running) look(ctx context.Context, moment time.Time) {
 	case <-ctx.Done():
 		return
 	}
-	if e, err := r.c.estimate(ctx, fewRoundTrips); err == nil {
-		r.fresh <- e
-	}
+	_ = r.cmd.Gate.Ask(ctx, func() error { // without one, the estimate from before the moment counts
+		e, err := r.c.estimate(ctx, fewRoundTrips)
+		if err == nil {
+			r.fresh <- e
+		}
+		return err
+	})
 }
+
+// lookAfter is how long after the moment this host begins to estimate the clocks again. At the moment it would take processor time
+// from commands that start on this host.
+const lookAfter = 20 * time.Millisecond
 
 // lookWithin bounds how long an ended command waits for that estimate.
 const lookWithin = time.Second
@@ -100,7 +108,11 @@ func (r *running) began(at int64) (time.Time, time.Duration) {
 
 // wait waits at the command's gate. It estimates the clock first, while there is time.
 func (r *running) wait(ctx context.Context) (w passed) {
-	if _, w.err = r.c.Clock(ctx); w.err != nil {
+	w.err = r.cmd.Gate.Ask(ctx, func() error {
+		_, err := r.c.Clock(ctx)
+		return err
+	})
+	if w.err != nil {
 		return w
 	}
 	w.clock = r.c.clock.now()

@@ -12,6 +12,9 @@ import (
 // which 30 ms were too short for in one of ten starts.
 const gateLead = 100 * time.Millisecond
 
+// asksAtOnce bounds the clocks that are estimated at the same time.
+const asksAtOnce = 8
+
 // Gate lets the commands of several sandboxes start at one moment. Each is made
 // ready first, program loaded and all; the last one to arrive sets the moment.
 type Gate struct {
@@ -20,10 +23,26 @@ type Gate struct {
 	at   time.Time
 	err  error
 	open chan struct{}
+	asks chan struct{} // has an element for each ask that runs
 }
 
 // NewGate makes a gate for n commands.
-func NewGate(n int) *Gate { return &Gate{left: n, open: make(chan struct{})} }
+func NewGate(n int) *Gate {
+	return &Gate{left: n, open: make(chan struct{}), asks: make(chan struct{}, asksAtOnce)}
+}
+
+// Ask calls ask, which estimates a sandbox's clock by round trips, and returns its error. At most asksAtOnce of them run at the
+// same time. With hundreds, each answer would wait for others, and the estimate would be wrong by up to half of that time.
+// Ask returns the cause of ctx's end if that comes first.
+func (g *Gate) Ask(ctx context.Context, ask func() error) error {
+	select {
+	case g.asks <- struct{}{}:
+		defer func() { <-g.asks }()
+		return ask()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // ErrGate is what Arrive says to the others when a command cannot start; the
 // reason is that command's own.
