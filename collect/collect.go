@@ -52,3 +52,11 @@ type Stamped interface {
 	// order in which Read appended them. It is valid until the next Read.
 	Times() []time.Time
 }
+
+// Fetcher is a Stamped whose readings are kept where they are taken and come several at a time.
+type Fetcher interface {
+	Stamped
+	// Fetch waits until all readings taken so far have come, so that the next Read returns them. It waits for a bounded time;
+	// if they do not come, Read returns the reason after what has come.
+	Fetch()
+}

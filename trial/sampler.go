@@ -219,6 +219,11 @@ func (t *trial) closeSampler() {
 	t.sampler = nil
 	close(s.stop)
 	<-s.done
+	for _, p := range s.probes {
+		if f, is := p.probe.(collect.Fetcher); is && s.failed[p.name] == nil {
+			f.Fetch()
+		}
+	}
 	s.read(everything)
 	for _, p := range s.probes {
 		if err := p.probe.Close(); err != nil && s.failed[p.name] == nil {

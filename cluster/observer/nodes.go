@@ -107,7 +107,7 @@ func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (coll
 		if err != nil {
 			return nil, errors.Join(err, all.Close())
 		}
-		all.on = append(all.on, p.(collect.Stamped)) // as package remote says
+		all.on = append(all.on, p.(collect.Fetcher)) // as package remote says
 		var of []string
 		for _, s := range on[node] {
 			if s.Outside {
@@ -121,14 +121,14 @@ func (c *collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (coll
 
 // probes are those of one collector on the nodes of a trial.
 type probes struct {
-	on      []collect.Stamped
+	on      []collect.Fetcher
 	outside [][]string // beside on: ends that are others' pods
 	times   []time.Time
 	kept    []record.Sample
 }
 
 var (
-	_ collect.Stamped = (*probes)(nil)
+	_ collect.Fetcher = (*probes)(nil)
 	_ collect.Sourced = (*probes)(nil)
 )
 
@@ -161,6 +161,13 @@ func (p *probes) Read(dst []record.Sample) (_ []record.Sample, err error) {
 
 // Times implements collect.Stamped.
 func (p *probes) Times() []time.Time { return p.times }
+
+// Fetch implements collect.Fetcher.
+func (p *probes) Fetch() {
+	for _, one := range p.on {
+		one.Fetch()
+	}
+}
 
 // Source implements collect.Sourced: that of the trial's node.
 func (p *probes) Source() string {

@@ -12,7 +12,7 @@ import (
 
 // node is a probe that has read these samples at a time.
 type node struct {
-	collect.Stamped
+	collect.Fetcher
 	samples []record.Sample
 	at      time.Time
 }
@@ -39,7 +39,7 @@ func TestTwoNodes(t *testing.T) {
 		return s
 	}
 	first, second := time.Unix(1, 0), time.Unix(2, 0)
-	p := &probes{on: []collect.Stamped{
+	p := &probes{on: []collect.Fetcher{
 		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "server")}, at: first},
 		node{samples: []record.Sample{sample("host_cpu", ""), sample("cpu", "client"), sample(record.SystemCPU, "")}, at: second},
 	}, outside: [][]string{nil, {"controller", "backend"}}}

@@ -3,7 +3,8 @@
 // The data path: 1. Open connects to the other process, estimates its clock, and says which
 // collector to open on which scopes; 2. that process (Serve) reads the collector at its own
 // rate and keeps the readings; 3. each Read returns the readings that have come, with their
-// times by this host's clock (collect.Stamped), asks for more, and does not wait.
+// times by this host's clock (collect.Stamped). About once a second it asks for more, and does not wait;
+// 4. Fetch waits for the last ones.
 //
 // The stream is an agent's (package agent): its hello, frames, calls and clock.
 // docs/design/0027-samplers-elsewhere.md says why.
@@ -39,10 +40,15 @@ type Collector struct {
 	patience          time.Duration
 }
 
-// openWithin bounds Open. patience is how long an answer may take, before the collector fails.
 const (
-	openWithin = 10 * time.Second
-	patience   = 5 * time.Second
+	openWithin = 10 * time.Second // bounds Open
+	patience   = 5 * time.Second  // how long an answer may take, before the collector fails
+	// askEvery is the pause between two questions. The readings have their own times, so they can wait. Each question costs the node
+	// as much processor time as several readings.
+	askEvery = time.Second
+	// fewValues is how many values an answer should have at most, which is well below what the other process keeps. If one has
+	// more, the next question comes earlier.
+	fewValues = maxValues / 4
 )
 
 // New makes the remote counterpart of a collector, which the other process reads every so
@@ -63,6 +69,9 @@ func (c *Collector) Open(ctx context.Context, scopes []sandbox.LocalScope) (coll
 		return nil, fmt.Errorf("cannot reach the collector process: %w", err)
 	}
 	p := &probe{name: c.Name(), stream: stream, described: map[string]record.Unit{}, patience: c.patience}
+	if c.every > 0 { // else it reads only when it is asked
+		p.pause = askEvery
+	}
 	for _, r := range c.Series() {
 		p.described[r.Name] = r.Unit
 	}
@@ -105,7 +114,8 @@ type probe struct {
 	mu     sync.Mutex
 	series []record.Sample // by number, without values
 	come   []stamped       // since the last Read
-	since  time.Time       // the next readings are not older
+	since  time.Time       // the next readings are not older; the time of the last question that was answered
+	pause  time.Duration   // from a question to the next
 	last   int64           // time of the newest reading, by the other clock
 	asked  time.Time       // when the unanswered question was asked; zero: there is none
 	failed error
@@ -118,7 +128,7 @@ type stamped struct {
 }
 
 var (
-	_ collect.Stamped = (*probe)(nil)
+	_ collect.Fetcher = (*probe)(nil)
 	_ collect.Sourced = (*probe)(nil)
 )
 
@@ -145,10 +155,28 @@ func (p *probe) Read(dst []record.Sample) ([]record.Sample, error) {
 		dst, p.times = append(dst, p.come[i].Sample), append(p.times, p.come[i].at)
 	}
 	p.come = p.come[:0]
-	if p.asked.IsZero() && p.client.Ask(opRead, nil, p.answered) {
+	if p.asked.IsZero() && time.Since(p.since) >= p.pause && p.client.Ask(opRead, nil, p.answered) {
 		p.asked = time.Now()
 	}
 	return dst, nil
+}
+
+// Fetch implements collect.Fetcher. An answer to an earlier question comes first.
+func (p *probe) Fetch() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+	defer cancel()
+	a := agent.Answer{Asked: time.Now()}
+	a.Err = p.client.Call(ctx, opRead, nil, &a.Body)
+	if ctx.Err() != nil {
+		a.Err = p.silent()
+	}
+	a.At = time.Now()
+	p.answered(a)
+}
+
+// silent is the reason of a peer that does not answer.
+func (p *probe) silent() error {
+	return fmt.Errorf("the collector process has not answered for %s", p.patience)
 }
 
 // ended returns why no more readings come, or nil.
@@ -160,7 +188,7 @@ func (p *probe) ended() error {
 		return err
 	}
 	if !p.asked.IsZero() && time.Since(p.asked) > p.patience {
-		return fmt.Errorf("the collector process has not answered for %s", p.patience)
+		return p.silent()
 	}
 	return nil
 }
@@ -216,6 +244,9 @@ func (p *probe) keep(b *readingsBody, a agent.Answer) error {
 			s.Value = v
 			p.come = append(p.come, stamped{s, times[i]})
 		}
+	}
+	if values > 0 && p.pause > 0 {
+		p.pause = min(askEvery, max(a.Asked.Sub(p.since), leastEvery)*fewValues/time.Duration(values))
 	}
 	p.since, p.lost = a.Asked, p.lost+max(b.Lost, 0)
 	return nil

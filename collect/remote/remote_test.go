@@ -98,13 +98,13 @@ func serving(t testing.TB, collectors ...collect.Collector) Dial {
 	return dial(t, func(r io.Reader, w io.Writer) error { return Serve(context.Background(), r, w, collectors, nil) })
 }
 
-func open(t *testing.T, c *Collector, scopes ...sandbox.LocalScope) collect.Stamped {
+func open(t *testing.T, c *Collector, scopes ...sandbox.LocalScope) collect.Fetcher {
 	t.Helper()
 	p, err := c.Open(t.Context(), scopes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.(collect.Stamped)
+	return p.(collect.Fetcher)
 }
 
 // TestItsOwnRate: the other process reads by its own clock, also while nobody asks, and the
@@ -144,6 +144,34 @@ func TestItsOwnRate(t *testing.T) {
 	}
 	for !c.closed.Load() {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestFewQuestions: one answer has the readings of a long time, and Fetch brings those that no answer had.
+func TestFewQuestions(t *testing.T) {
+	c := &turns{}
+	p := open(t, New(c, 2*time.Millisecond, serving(t, c)))
+	answers, last := 0, 0.0
+	read := func() {
+		t.Helper()
+		got, err := p.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 {
+			answers, last = answers+1, got[len(got)-1].Value
+		}
+	}
+	for c.reads.Load() < 100 {
+		read()
+		time.Sleep(time.Millisecond)
+	}
+	if answers > 5 {
+		t.Errorf("%d answers in the time of 100 readings", answers)
+	}
+	p.Fetch()
+	if read(); last < 100 {
+		t.Errorf("the last of at least 100 readings is number %v", last)
 	}
 }
 
@@ -240,12 +268,10 @@ func TestAnotherClock(t *testing.T) {
 		readings := []readingBody{{at, []int{0}, []float64{1}}, {ahead(), []int{0}, []float64{2}}}
 		return readingsBody{Now: ahead(), Series: counter(), Readings: readings}, nil
 	})))
-	var got []record.Sample
-	for len(got) == 0 {
-		var err error
-		if got, err = p.Read(nil); err != nil {
-			t.Fatal(err)
-		}
+	p.Fetch()
+	got, err := p.Read(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	times := p.Times()
 	if len(got) != 2 || len(times) != 2 || times[0].Before(before) || !times[1].After(times[0]) || times[1].After(time.Now()) {
@@ -281,15 +307,9 @@ func TestImpossibleAnswers(t *testing.T) {
 				b = r
 			}
 			p := open(t, New(&turns{}, time.Second, played(t, readingsBody{Now: 1}, func(json.RawMessage) (any, error) { return b, nil })))
-			var err error
-			for err == nil {
-				var got []record.Sample
-				if got, err = p.Read(nil); len(got) > 0 {
-					t.Fatalf("%+v", got)
-				}
-			}
-			if !errors.Is(err, errAnswer) {
-				t.Error(err)
+			p.Fetch()
+			if got, err := p.Read(nil); len(got) > 0 || !errors.Is(err, errAnswer) {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
@@ -310,7 +330,7 @@ func TestSilence(t *testing.T) {
 	quiet := make(chan struct{})
 	c := New(&turns{}, 0, played(t, readingsBody{Now: 1}, func(json.RawMessage) (any, error) { <-quiet; return nil, os.ErrClosed }))
 	c.patience = 10 * time.Millisecond
-	p := open(t, c)
+	p, fetched := open(t, c), open(t, c)
 	t.Cleanup(func() { close(quiet) })
 	var err error
 	for err == nil {
@@ -318,6 +338,10 @@ func TestSilence(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if !strings.Contains(err.Error(), "has not answered for 10ms") {
+		t.Error(err)
+	}
+	fetched.Fetch()
+	if _, err := fetched.Read(nil); err == nil || !strings.Contains(err.Error(), "has not answered for 10ms") {
 		t.Error(err)
 	}
 	refused := func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no such pod") }

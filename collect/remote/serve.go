@@ -136,7 +136,16 @@ func (s *server) open(body json.RawMessage) (any, error) {
 	return opened, nil
 }
 
+// tick reads the probe at multiples of every by CLOCK_MONOTONIC. So all collectors of the process read at the same moment, and the
+// processor wakes up once for all of them.
 func (s *server) tick() {
+	first := time.NewTimer(s.every - held.Monotonic()%s.every)
+	defer first.Stop()
+	select {
+	case <-first.C:
+	case <-s.stop:
+		return
+	}
 	t := time.NewTicker(s.every)
 	defer t.Stop()
 	for {
