@@ -313,7 +313,7 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
 	cold := s.copies(st)
 	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated, s.nodes != nil, s.brief.Neighbours}
-	return &insideSession{fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
+	return &insideSession{pods: st, fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Alone: s.brief.Alone, Trying: r.Trying,
 	}}
 }
@@ -336,6 +336,7 @@ func (s *insideSite) Preview(ctx context.Context, r site.Request) (out site.Prev
 // skips are the cells that the cluster cannot run, with those that the user's tare has found.
 func (s *insideSite) skips(ctx context.Context, h *insideSession) ([]record.Skip, error) {
 	found, err := h.Skips(ctx)
+	err = errors.Join(err, h.pods.Tried()) // nothing is measured beside a pod that goes
 	for _, k := range s.brief.Skips {
 		if !slices.ContainsFunc(found, func(f record.Skip) bool { return f.Cell.Key() == k.Cell.Key() }) {
 			found = append(found, k)
@@ -410,6 +411,7 @@ func (s *insideSite) describe(ctx context.Context, n *record.Node) error {
 // insideSession is an open study. Its maker makes the trials.
 type insideSession struct {
 	trial.Maker
+	pods  *pod.Study
 	fill  *fillers
 	cold  *copies
 	nodes []record.Node

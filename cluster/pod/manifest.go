@@ -71,6 +71,7 @@ type Study struct {
 	Machines      []record.Node
 	Levels        map[string]string // names of the API server's priority levels, by UID; nil: not known
 	Demands       []string          // resources that each pod must state, such as limits.cpu, by a quota of the namespace; Start of a pod that is not measured finds them
+	ending        []<-chan error    // of the sandboxes that Try is stopping
 }
 
 // basic is a pod of tare's image, as the restricted Pod Security Standard wants it

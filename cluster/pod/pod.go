@@ -109,10 +109,16 @@ func (k *RuntimeClass) Check(ctx context.Context) error {
 	return k.study.Try(ctx, k)
 }
 
-// Try starts a sandbox of a kind, runs the smallest program in it and stops it.
+// Try starts a sandbox of a kind and runs the smallest program in it. It does not wait until the sandbox is gone: Tried does.
 func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
 	trial := s.ID + "-check"
-	i, err := k.Start(ctx, sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.Name(), "_", "-")), Trial: trial}})
+	spec := sandbox.Spec{Want: sandbox.Want{Name: trial + "-" + strings.ToLower(strings.ReplaceAll(k.Name(), "_", "-")), Trial: trial}}
+	i, err := k.Start(ctx, spec)
+	if err != nil && len(s.ending) > 0 { // perhaps those that are going leave no room
+		if err = s.Tried(); err == nil {
+			i, err = k.Start(ctx, spec)
+		}
+	}
 	if err != nil {
 		return shortly(err)
 	}
@@ -120,7 +126,20 @@ func (s *Study) Try(ctx context.Context, k sandbox.Kind) error {
 	if err == nil && exit.Code != 0 {
 		err = fmt.Errorf("the smallest program exits with code %d", exit.Code)
 	}
-	return errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+	ended := make(chan error, 1)
+	s.ending = append(s.ending, ended)
+	go func() { ended <- i.Stop(context.WithoutCancel(ctx)) }()
+	return err
+}
+
+// Tried waits until the sandboxes of Try are gone, which takes a pod some seconds. It returns why one could not be stopped.
+func (s *Study) Tried() error {
+	var errs []error
+	for _, ended := range s.ending {
+		errs = append(errs, <-ended)
+	}
+	s.ending = nil
+	return errors.Join(errs...)
 }
 
 // Start implements sandbox.Kind.
