@@ -43,9 +43,9 @@ func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error
 	return nil, fmt.Errorf("the observer on node %s does not answer", node)
 }
 
-// Find asks a node's observer about a pod.
-func (n Nodes) Find(ctx context.Context, node, uid string) (f Found, err error) {
-	return f, n.ask(ctx, node, opFind, uid, &f)
+// Find asks a node's observer about a pod, and about its volumes at these paths.
+func (n Nodes) Find(ctx context.Context, node, uid string, volumes ...string) (f Found, err error) {
+	return f, n.ask(ctx, node, opFind, findBody{uid, volumes}, &f)
 }
 
 // Host asks a node for its description.

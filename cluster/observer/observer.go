@@ -42,6 +42,8 @@ type Found struct {
 	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
 	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
 	Shims   []shim  `json:"shims,omitempty"`   // those of the pod that are not in its group
+	// Stored says what the volumes are stored on, by their paths in the pod. What was not found is missing.
+	Stored map[string]string `json:"stored,omitempty"`
 	Around
 }
 
@@ -70,10 +72,16 @@ func Limit(n float64) string {
 
 // Operations of an observer, beside those of its collectors.
 const (
-	opFind = "find" // body: a pod's UID; answer: Found
+	opFind = "find" // body: findBody; answer: Found
 	opHost = "host" // no body; answer: record.Host
 	opFree = "free" // no body; answer: bytes of memory that are available
 )
+
+// findBody names a pod, and the paths in it of the volumes that are to be described.
+type findBody struct {
+	UID     string   `json:"uid"`
+	Volumes []string `json:"volumes,omitempty"`
+}
 
 func free(json.RawMessage) (any, error) { return freemem.Read() }
 
@@ -88,10 +96,11 @@ func host(json.RawMessage) (any, error) {
 // with underscores where systemd makes the groups. The limits are those of the container with
 // the most threads: a pod's first container only waits.
 func find(body json.RawMessage) (any, error) {
-	var uid string
-	if err := json.Unmarshal(body, &uid); err != nil || uid == "" {
+	var b findBody
+	if err := json.Unmarshal(body, &b); err != nil || b.UID == "" {
 		return nil, errors.New("no pod is named")
 	}
+	uid := b.UID
 	h, err := cgroup.Detect()
 	if err != nil {
 		return nil, err
@@ -114,7 +123,11 @@ func find(body json.RawMessage) (any, error) {
 	if limited == "" {
 		limited = busiest.Rel()
 	}
-	return Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Shims: shims("/proc", pod), Around: around(busiest)}, nil
+	f := Found{Cgroup: pod.Rel(), Limited: limited, CPU: l.CPU, Memory: l.Memory, Shims: shims("/proc", pod), Around: around(busiest)}
+	if len(b.Volumes) > 0 {
+		f.Stored = stored(f.Shims, containersOf(pod), b.Volumes)
+	}
+	return f, nil
 }
 
 // Dial connects to the coordinator. It returns an error if that takes too long.

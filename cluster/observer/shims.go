@@ -22,16 +22,10 @@ type shim struct {
 // core/runtime/v2/README.md). Without a container nothing is found.
 func shims(root string, pod *cgroup.Group) []shim {
 	inside, err := pod.Procs()
-	containers, there := pod.Children()
-	if err != nil || !there {
+	if err != nil {
 		return nil
 	}
-	var ids []string
-	for _, rel := range containers {
-		if id := containerID.FindString(filepath.Base(rel)); id != "" {
-			ids = append(ids, id)
-		}
-	}
+	ids := containersOf(pod)
 	var found []shim
 	all, _ := os.ReadDir(root) // what cannot be read has no shims
 	for _, d := range all {
@@ -47,4 +41,15 @@ func shims(root string, pod *cgroup.Group) []shim {
 		}
 	}
 	return found
+}
+
+// containersOf lists the IDs of a pod's containers.
+func containersOf(pod *cgroup.Group) (ids []string) {
+	children, _ := pod.Children() // none: the pod is gone
+	for _, rel := range children {
+		if id := containerID.FindString(filepath.Base(rel)); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

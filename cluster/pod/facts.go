@@ -37,6 +37,15 @@ func (i *instance) Facts() map[string]string {
 	if slices.ContainsFunc(i.spec.Volumes, func(v volume.Volume) bool { return v.Medium == volume.Disk }) {
 		f[record.FactStorageClass] = cmp.Or(i.spec.Options[storageClass], noClass)
 	}
+	for _, v := range i.spec.Volumes {
+		switch text := i.found.Stored[v.Path()]; {
+		case text == "":
+		case v.Mode == volume.Block:
+			f[record.FactStorage+v.Name] = "block, on " + text
+		default:
+			f[record.FactStorage+v.Name] = "filesystem, on " + text
+		}
+	}
 	if found := &i.found; found.Cgroup != "" {
 		f[record.FactCPULimit], f[record.FactMemoryLimit] = observer.Limit(found.CPU), observer.Limit(float64(found.Memory))
 		f[record.FactKernel], f[record.FactRoot] = found.Kernel, found.Root

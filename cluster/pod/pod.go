@@ -29,6 +29,7 @@ import (
 	"tare/sandbox/oci"
 	"tare/sandbox/vm"
 	"tare/sizing"
+	"tare/volume"
 )
 
 // Class is a RuntimeClass, or the cluster's default runtime under the name of the baseline.
@@ -198,11 +199,19 @@ func (k *RuntimeClass) start(ctx context.Context, spec sandbox.Spec) (_ *instanc
 		return nil, fmt.Errorf("cannot read the pod's status: %w", err)
 	}
 	if k.Nodes != nil && spec.Node != "" {
-		if i.found, err = k.Nodes.Find(ctx, spec.Node, string(i.pod.UID)); err != nil {
+		if i.found, err = k.Nodes.Find(ctx, spec.Node, string(i.pod.UID), paths(spec.Volumes)...); err != nil {
 			return nil, err
 		}
 	}
 	return i, i.openDevices(ctx)
+}
+
+// paths lists where a sandbox has its volumes.
+func paths(volumes []volume.Volume) (out []string) {
+	for _, v := range volumes {
+		out = append(out, v.Path())
+	}
+	return out
 }
 
 // hear takes the events of the pod's start, and waits for them if the pod is new. It returns an error if the start should have been cold and does not count.

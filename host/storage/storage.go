@@ -28,6 +28,7 @@ const deepest = 8
 type Finder struct {
 	Sys    string // /sys
 	Mounts func() ([]*mountinfo.Info, error)
+	root   string // what paths are in: that of another process; "": this process's
 }
 
 // New makes the finder of this host.
@@ -35,14 +36,30 @@ func New() Finder {
 	return Finder{Sys: "/sys", Mounts: func() ([]*mountinfo.Info, error) { return mountinfo.GetMounts(nil) }}
 }
 
+// Of makes the finder of another process's paths, which may be in another mount namespace. It follows no symbolic links to absolute paths.
+func Of(pid int) Finder {
+	at := fmt.Sprintf("/proc/%d", pid)
+	return Finder{Sys: "/sys", root: at + "/root", Mounts: func() ([]*mountinfo.Info, error) {
+		f, err := os.Open(at + "/mountinfo")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		return mountinfo.GetMountsFromReader(f, nil)
+	}}
+}
+
 // Describe returns one line about a path, or "" if nothing is known:
 //
 //	ext4 (rw,relatime) on dm-0 (LVM vg-data) on md0 (raid0) on nvme0n1 (894GiB, SAMSUNG MZ7, scheduler none, not rotational) and nvme1n1 (...)
 func (f Finder) Describe(path string) string { return f.path(path, deepest) }
 
+// Device is Describe for a block device by its numbers.
+func (f Finder) Device(major, minor uint32) string { return f.device(major, minor, deepest) }
+
 func (f Finder) path(path string, depth int) string {
 	var st unix.Stat_t
-	if path = real(path); unix.Stat(path, &st) != nil {
+	if path = f.real(path); unix.Stat(f.root+path, &st) != nil {
 		return ""
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFBLK {
@@ -54,7 +71,7 @@ func (f Finder) path(path string, depth int) string {
 	}
 	text := fmt.Sprintf("%s (%s)", m.FSType, options(m))
 	major, minor := uint32(m.Major), uint32(m.Minor) //nolint:gosec // numbers of devices
-	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(m.Source, &st) == nil {
+	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(f.root+m.Source, &st) == nil {
 		major, minor = unix.Major(st.Rdev), unix.Minor(st.Rdev) // btrfs has numbers of its own
 	}
 	if major == 0 {
@@ -63,8 +80,9 @@ func (f Finder) path(path string, depth int) string {
 	return join(text, f.device(major, minor, depth))
 }
 
-func real(path string) string {
-	if p, err := filepath.EvalSymlinks(path); err == nil {
+// real follows symbolic links. For another process's root, Go would read /proc/PID/root as one.
+func (f Finder) real(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil && f.root == "" {
 		return p
 	}
 	return path
