@@ -129,6 +129,7 @@ func TestErrors(t *testing.T) {
 		{name: "set plural", src: head, sets: []string{"workloads=net"}, want: `--set "workloads=net": there is no factor "workloads"; did you mean "workload"?`},
 		{name: "set unknown", src: head, sets: []string{"sandbx=runc"}, want: `--set "sandbx=runc": there is no factor "sandbx"; did you mean "sandbox"?`},
 		{name: "set unknown setting", src: head, sets: []string{"budget.tim=1m"}, want: `--set "budget.tim=1m": "budget.tim" is neither a setting nor a workload of this study and its parameter; did you mean "budget.time"?`},
+		{name: "set section", src: head, sets: []string{"budget=1m"}, want: `--set "budget=1m": "budget" has several settings; write one of budget.blocks, budget.time`},
 		{name: "set workload", src: head, sets: []string{"workload=strem"}, want: `--set "workload=strem": there is no workload "strem" in this study; did you mean "stream"?`},
 		{name: "set level", src: head, sets: []string{"sandbox=process,rucn"}, want: `--set "sandbox=process,rucn": "rucn" is not a level of sandbox; did you mean "runc"?`},
 		{name: "set parameter", src: head, sets: []string{"stream.messge=1B"}, want: `--set "stream.messge=1B": workload kind net has no parameter "messge"; did you mean "message"?`},

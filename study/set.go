@@ -34,7 +34,14 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 	if i := strings.LastIndexByte(key, '.'); i >= 0 {
 		section, name, dotted = key[:i], key[i+1:], true
 	}
+	if key == "stop" && strings.TrimSpace(value) == StopAdaptive { // the short form, as in a file
+		return r.override(root, cat, "stop.rule="+StopAdaptive)
+	}
+	of := slices.DeleteFunc(settable(), func(s string) bool { return !strings.HasPrefix(s, key+".") })
 	switch {
+	case len(of) > 0:
+		r.bad(arg, "write one of "+strings.Join(of, ", "), "%q has several settings", key)
+		return ""
 	case key == "tables":
 		if strings.TrimSpace(value) != "none" {
 			r.bad(arg, "write tables=none, or change the study file", "tables cannot be written as an argument")

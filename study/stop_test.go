@@ -59,6 +59,7 @@ func TestAdaptive(t *testing.T) {
 		{"stop: adaptive\n", nil, 0},
 		{"stop: {rule: adaptive, margin: 5%}\n", nil, 0},
 		{"stop: {fixed: 3}\n", []string{"stop.rule=adaptive"}, 0},
+		{"stop: {fixed: 3}\n", []string{"stop=adaptive"}, 0},
 		{"stop: adaptive\n", []string{"stop.fixed=4"}, 4},
 	} {
 		s, err := Parse("t.yaml", []byte(head+c.stop), testCatalogue(), c.set)
