@@ -109,7 +109,7 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	out.Brief = false
 	looks := ""
 	if worst != nil {
-		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in `%s`, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
+		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in %s, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
 	}
 	// Four times the blocks halve an interval.
 	more := " More blocks decide it: " + b.again(open, max(leastBlocks, 4*trials)) + "."

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"tare/cluster/kube"
@@ -35,6 +37,7 @@ type api struct {
 	down    time.Duration // that the server could not be reached
 	lost    time.Time     // when the first request since the last answer did not reach it; zero: it answers
 	back    time.Time     // when it answered again
+	warned  []string      // see objects.End
 }
 
 // verb is what a request does, to what.
@@ -132,8 +135,31 @@ func (a *api) send(ctx context.Context, method, path string, body []byte, kind .
 	if err != nil {
 		return err
 	}
+	if w := resp.Header["Warning"]; len(w) > 0 {
+		a.warn(w)
+	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return errors.Join(err, resp.Body.Close())
+}
+
+// warn keeps warnings that it has not seen, such as that of a field that the server does not know (RFC 7234, section 5.5).
+func (a *api) warn(headers []string) {
+	all, _ := utilnet.ParseWarningHeaders(headers) // what is no warning is left out
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range all {
+		text := strings.ToValidUTF8(w.Text[:min(len(w.Text), objects.MaxWarning)], "")
+		if len(a.warned) < objects.MaxWarnings && !slices.Contains(a.warned, text) {
+			a.warned = append(a.warned, text)
+		}
+	}
+}
+
+// warnings are those so far.
+func (a *api) warnings() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.warned)
 }
 
 // open sends a GET request for an answer in the given format. The caller reads and closes the body.

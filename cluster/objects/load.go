@@ -147,7 +147,7 @@ func (l *load) run(ctx context.Context) (err error) {
 		return err
 	}
 	user, system := inside.CPU()
-	e := &objects.End{Namespaces: len(l.spaces), User: user.Seconds(), System: system.Seconds(), Memory: peak()}
+	e := &objects.End{Namespaces: len(l.spaces), User: user.Seconds(), System: system.Seconds(), Memory: peak(), Warnings: l.api.warnings()}
 	if e.Removed, err = l.remove(ctx); err != nil {
 		return err
 	}

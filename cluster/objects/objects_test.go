@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -191,6 +192,25 @@ func TestAgain(t *testing.T) {
 		if got := s.Calls[0]; got.Count != c.count || got.Errors != c.failed || got.Throttled != c.throttled {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+// TestWarnings: what the server warns of is kept once each, a few of them, and only warnings.
+func TestWarnings(t *testing.T) {
+	var n atomic.Int64
+	a := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 - "unknown field \"spec.containerz\""`)
+		w.Header().Add("Warning", "no warning")
+		w.Header().Add("Warning", fmt.Sprintf(`299 - "%d %s"`, n.Add(1), strings.Repeat("x", 2*objects.MaxWarning)))
+	})
+	for range 2 * objects.MaxWarnings {
+		if err := a.send(t.Context(), http.MethodPost, "/x", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := a.warnings()
+	if len(got) != objects.MaxWarnings || got[0] != `unknown field "spec.containerz"` || len(got[1]) != objects.MaxWarning || !strings.HasPrefix(got[1], "1 x") {
+		t.Errorf("%q", got)
 	}
 }
 

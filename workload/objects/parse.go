@@ -219,6 +219,9 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	} else {
 		rd.Value("removed", record.Second, r.end.Removed)
 	}
+	for _, w := range r.end.Warnings[:min(len(r.end.Warnings), MaxWarnings)] {
+		rd.Warn("objects-api", "the API server warned: %.*s", MaxWarning, w)
+	}
 	rd.Value("cpu_user", record.Second, r.end.User, "end", "client")
 	rd.Value("cpu_system", record.Second, r.end.System, "end", "client")
 	rd.Value("memory", record.Byte, r.end.Memory, "end", "client")

@@ -103,7 +103,15 @@ type End struct {
 	User       float64 `json:"cpu_user_s"`
 	System     float64 `json:"cpu_system_s"`
 	Memory     float64 `json:"memory_bytes"` // the most that the client had
+	// Warnings are those of the API server about what the load sent, each once: the first MaxWarnings.
+	Warnings []string `json:"warnings,omitempty"`
 }
+
+// Bounds of End.Warnings: how many, and the bytes of each.
+const (
+	MaxWarnings = 5
+	MaxWarning  = 300
+)
 
 // Of a histogram: its longest time, and its significant digits.
 const (
