@@ -14,11 +14,13 @@ package words
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"tare/analyse"
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/plan"
 	"tare/record"
 )
@@ -214,7 +216,31 @@ func Headline(r *analyse.Result) Sentence {
 	case d != nil && d.Hold < d.Called:
 		text += " " + survivors(d) + "."
 	}
+	if same := sameRuntime(r); len(same) > 0 {
+		text += fmt.Sprintf(" %s ran the same runtime as %s, so it is not what makes them differ.", List(same), r.Baseline)
+	}
 	return Sentence{Tone: tone(n), Text: text}
+}
+
+// sameRuntime lists the treatments that ran the baseline's runtime with the same settings, and differed in nothing else that is known, in
+// all their comparisons.
+func sameRuntime(r *analyse.Result) (out []string) {
+	other := map[string]bool{}
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		switch x := r.Certificate(c); {
+		case c.Baseline || c.Level.N == 0 || c.Base.N == 0:
+		case x == nil || x.Program == "" || len(x.Differ) > 0:
+			other[c.Treatment] = true
+		default:
+			out = ordered.Add(out, c.Treatment)
+		}
+	}
+	out = slices.DeleteFunc(out, func(t string) bool { return other[t] })
+	for i, t := range out {
+		out[i] = TreatmentOf(r, t)
+	}
+	return out
 }
 
 // Discoveries says how many of the rows that are called different survive among all rows;

@@ -254,3 +254,30 @@ func TestGaps(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestSameRuntime: a treatment that ran the baseline's runtime is named, unless one of its comparisons differed in it, in something else, or
+// does not tell.
+func TestSameRuntime(t *testing.T) {
+	const said = " runc ran the same runtime as process, so it is not what makes them differ."
+	rr, rw := of("rr", latency, 0.8, stat.Faster), of("rw", latency, 1.2, stat.Slower)
+	same := func(c analyse.Comparison) analyse.Certificate {
+		return analyse.Certificate{Stratum: c.Stratum, Treatment: c.Treatment, Blocks: 6, Program: "/usr/sbin/runc"}
+	}
+	unlike := same(rw)
+	unlike.Differ = []string{"node"}
+	for name, c := range map[string]struct {
+		certificates []analyse.Certificate
+		says         bool
+	}{
+		"same":            {[]analyse.Certificate{same(rr), same(rw)}, true},
+		"one differs":     {[]analyse.Certificate{same(rr), unlike}, false},
+		"one is not told": {[]analyse.Certificate{same(rr)}, false},
+		"none is told":    {nil, false},
+	} {
+		r := result(rr, rw)
+		r.Certificates = c.certificates
+		if got := Headline(r).Text; strings.HasSuffix(got, said) != c.says {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
