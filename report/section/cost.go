@@ -40,7 +40,7 @@ func CPUCosts(r *analyse.Result) *Section {
 		}
 	}
 	s.Table(t)
-	what := r.Baseline + ": CPU time per unit; others: ratio to it in the same block and its interval."
+	what := words.Base(r) + ": CPU time per unit; others: ratio to it in the same block and its interval."
 	if !slices.ContainsFunc(r.CPUCosts, func(c cpucost.Cost) bool { return c.Baseline }) {
 		what = "CPU time per unit of the load's work."
 	}

@@ -81,7 +81,7 @@ func Legend(r *analyse.Result) *Section {
 	if len(r.Compared) == 0 {
 		return s
 	}
-	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", r.Baseline, perCent(r.Confidence)))
+	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", words.Base(r), perCent(r.Confidence)))
 	seen := make(map[stat.Verdict]bool)
 	doubts, unequal := false, false
 	for i := range r.Compared {

@@ -12,6 +12,7 @@ import (
 	"tare/ordered"
 	"tare/record"
 	"tare/report/words"
+	"tare/study"
 )
 
 // Bounds of the answer that fits a screen.
@@ -46,9 +47,13 @@ func alone(r *analyse.Result) bool {
 
 // title says what was measured.
 func title(r *analyse.Result) string {
-	s := fmt.Sprintf("%s: what each %s costs compared with %s, %s", r.Study, r.Compare, r.Baseline, words.Count(r.Trials, "trial"))
+	what := r.Compare
+	if what != study.FactorSandbox {
+		what = "level of " + what
+	}
+	s := fmt.Sprintf("%s: what each %s costs compared with %s, %s", r.Study, what, words.Base(r), words.Count(r.Trials, "trial"))
 	if alone(r) {
-		s = fmt.Sprintf("%s: %s in %s", r.Study, words.Count(r.Trials, "trial"), r.Baseline)
+		s = fmt.Sprintf("%s: %s in %s", r.Study, words.Count(r.Trials, "trial"), words.Base(r))
 	}
 	if r.Failed > 0 {
 		s += fmt.Sprintf(", %d of them failed", r.Failed)
@@ -164,7 +169,11 @@ func Costs(r *analyse.Result) *Section {
 	if len(order) == 0 {
 		return s
 	}
-	t := NewTable(1, "times "+r.Baseline+"'s cost", baseline)
+	what := "times " + r.Baseline + "'s cost"
+	if r.Compare != study.FactorSandbox {
+		what = "times the cost with " + words.Base(r)
+	}
+	t := NewTable(1, what, baseline)
 	t.Sparing, t.All = true, "--full"
 	for _, l := range sides {
 		t.Add(l.Name)

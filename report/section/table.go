@@ -20,9 +20,9 @@ func Tables(r *analyse.Result) []*Section {
 		s := &Section{ID: "table-" + t.Name, Title: words.TableTitle(r, t)}
 		means, marked := means(r, t)
 		s.Table(means)
-		about := "Each cell: the value, the ratio to " + r.Baseline + " in the same column and its interval, over the variants that both have."
+		about := "Each cell: the value, the ratio to " + words.Base(r) + " in the same column and its interval, over the variants that both have."
 		if t.Column == "" {
-			about = "The value, the ratio to " + r.Baseline + " and its interval, over the variants that both have."
+			about = "The value, the ratio to " + words.Base(r) + " and its interval, over the variants that both have."
 		}
 		if marked {
 			about += " " + fewer + ": over fewer variants than its column has."

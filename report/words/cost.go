@@ -58,7 +58,7 @@ func CPUCosts(r *analyse.Result) []string {
 		if worst == nil {
 			continue
 		}
-		s := Treatment(r, t.Cell) + ": "
+		s := named(r, Treatment(r, t.Cell)) + ": "
 		if len(ratios) > 1 {
 			s += fmt.Sprintf("median of %d variants %s the CPU time per unit of work, most ", len(ratios), Times(stat.Median(ratios)))
 		}

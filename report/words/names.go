@@ -21,6 +21,17 @@ func Treatment(r *analyse.Result, c record.Cell) string {
 	return strings.TrimSpace(r.LevelName(c[0]) + " " + Levels(r, r.Distinct(c)[1:], " "))
 }
 
+// Base names the baseline in a sentence: a sandbox by its name, a level of another factor as factor=level.
+func Base(r *analyse.Result) string { return named(r, r.Baseline) }
+
+// named puts the compared factor before a level that does not say what it is, such as a number.
+func named(r *analyse.Result, level string) string {
+	if r.Compare == "" || r.Compare == study.FactorSandbox {
+		return level
+	}
+	return r.Compare + "=" + level
+}
+
 // TreatmentOf names a treatment by its Treatment.Key; one that the result does not have is
 // called by the key.
 func TreatmentOf(r *analyse.Result, key string) string {

@@ -104,7 +104,7 @@ func TableSentence(r *analyse.Result, t *summary.Table) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Cost in %s, in the geometric mean, as a multiple of %s: %s.", t.Response.Name, r.Baseline, strings.Join(parts, "; "))
+	return fmt.Sprintf("Cost in %s, in the geometric mean, as a multiple of %s: %s.", t.Response.Name, Base(r), strings.Join(parts, "; "))
 }
 
 // Accelerators says what the names of virtual machines' levels mean; "" without any.

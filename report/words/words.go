@@ -77,7 +77,8 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 			}
 		}
 		tone, text, short := costs(of, opt.items())
-		out = append(out, Sentence{k.Of[0].Key, tone, k.Name + ": " + text + idles(r, k.Of[0].Cell[0]), k.Name + ": " + short})
+		head := named(r, k.Name) + ": "
+		out = append(out, Sentence{k.Of[0].Key, tone, head + text + idles(r, k.Of[0].Cell[0]), head + short})
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {
 		out = append(out, Sentence{Tone: Note, Text: p.Summary})
@@ -187,7 +188,7 @@ func Headline(r *analyse.Result) Sentence {
 		}
 	}
 	if total == 0 || total == n[noValue]+n[skipped] && r.Trials == 0 {
-		return Sentence{Tone: Note, Text: "Nothing has been compared with " + r.Baseline + "."}
+		return Sentence{Tone: Note, Text: "Nothing has been compared with " + Base(r) + "."}
 	}
 	var parts []string
 	for _, k := range told() {
@@ -198,13 +199,13 @@ func Headline(r *analyse.Result) Sentence {
 			}
 		}
 	}
-	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), r.Baseline, List(parts))
+	text := fmt.Sprintf("Of %s with %s: %s.", Count(total, "comparison"), Base(r), List(parts))
 	if !r.Finished {
 		text = "So far, of" + strings.TrimPrefix(text, "Of")
 	}
 	if worst != nil {
 		x, lo, hi := worst.Estimate.Cost(worst.Response.Better)
-		text += fmt.Sprintf(" The largest: %s in %s, %s", TreatmentOf(r, worst.Treatment), name(r, worst, varying(r)), Times(x))
+		text += fmt.Sprintf(" The largest: %s in %s, %s", named(r, TreatmentOf(r, worst.Treatment)), name(r, worst, varying(r)), Times(x))
 		if hi > 0 {
 			text += fmt.Sprintf(" (%s to %s)", Ratio(lo), Ratio(hi))
 		}

@@ -281,3 +281,19 @@ func TestSameRuntime(t *testing.T) {
 		}
 	}
 }
+
+// TestComparedNumbers: a level that is a number is said with the name of its factor.
+func TestComparedNumbers(t *testing.T) {
+	c := of("fio", throughput, 0.5, stat.Faster)
+	c.Treatment = "copies=2"
+	r := result(c)
+	r.Compare, r.Baseline = study.FactorCopies, "1"
+	r.Treatments = []analyse.Treatment{{Key: "copies=1", Cell: record.Cell{{Factor: study.FactorCopies, Value: "1"}}, Baseline: true}, {Key: "copies=2", Cell: record.Cell{{Factor: study.FactorCopies, Value: "2"}}}}
+	var said []string
+	for _, s := range Answer(r, Options{}) {
+		said = append(said, s.Text)
+	}
+	if text := strings.Join(said, "\n"); !strings.HasPrefix(text, "Of 1 comparison with copies=1: 1 cost less.\ncopies=2: ") {
+		t.Errorf("%s", text)
+	}
+}
