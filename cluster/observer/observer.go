@@ -42,7 +42,7 @@ type Found struct {
 	CPU     float64 `json:"cpu,omitempty"`     // cores that the CPU quota in force allows; 0: there is none
 	Memory  int64   `json:"memory,omitempty"`  // bytes that the limit in force allows; 0: there is none
 	Shims   []shim  `json:"shims,omitempty"`   // those of the pod that are not in its group
-	// Stored says what the volumes are stored on, by their paths in the pod. What was not found is missing.
+	// Stored says what the volumes are stored on, by their paths in the pod. What is not known is "", or missing.
 	Stored map[string]string `json:"stored,omitempty"`
 	Around
 }

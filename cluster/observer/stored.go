@@ -15,8 +15,8 @@ import (
 // configMost bounds what is read of a container's configuration, in bytes.
 const configMost = 1 << 20
 
-// stored describes what the volumes of a pod are stored on, by their paths in the containers. It leaves out what it cannot
-// find. The working directory of the pod's shim is beside the bundles of all its containers
+// stored describes what the volumes of a pod are stored on, by their paths in the containers. A text is "", or missing, if that
+// is not known. The working directory of the pod's shim is beside the bundles of all its containers
 // (containerd's core/runtime/v2/README.md), and their config.json has where on the node each volume is, whatever the runtime does with it
 // (https://github.com/opencontainers/runtime-spec/blob/main/config.md).
 func stored(shims []shim, containers, paths []string) map[string]string {
@@ -29,16 +29,16 @@ func stored(shims []shim, containers, paths []string) map[string]string {
 				continue
 			}
 			for _, m := range c.Mounts {
-				if text := on.Describe(m.Source); text != "" && slices.Contains(paths, m.Destination) {
-					out[m.Destination] = text
+				if slices.Contains(paths, m.Destination) {
+					out[m.Destination] = on.Describe(m.Source)
 				}
 			}
 			if c.Linux == nil {
 				continue
 			}
 			for _, d := range c.Linux.Devices {
-				if text := on.Device(uint32(d.Major), uint32(d.Minor)); text != "" && slices.Contains(paths, d.Path) { //nolint:gosec // numbers of devices
-					out[d.Path] = text
+				if slices.Contains(paths, d.Path) {
+					out[d.Path] = on.Device(uint32(d.Major), uint32(d.Minor)) //nolint:gosec // numbers of devices
 				}
 			}
 		}

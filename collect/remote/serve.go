@@ -139,14 +139,8 @@ func (s *server) open(body json.RawMessage) (any, error) {
 // tick reads the probe at multiples of every by CLOCK_MONOTONIC. So all collectors of the process read at the same moment, and the
 // processor wakes up once for all of them.
 func (s *server) tick() {
-	first := time.NewTimer(s.every - held.Monotonic()%s.every)
-	defer first.Stop()
-	select {
-	case <-first.C:
-	case <-s.stop:
-		return
-	}
-	t := time.NewTicker(s.every)
+	next := func() time.Duration { return s.every - held.Monotonic()%s.every }
+	t := time.NewTimer(next())
 	defer t.Stop()
 	for {
 		select {
@@ -154,6 +148,7 @@ func (s *server) tick() {
 			s.mu.Lock()
 			s.take()
 			s.mu.Unlock()
+			t.Reset(next())
 		case <-s.stop:
 			return
 		}
