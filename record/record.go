@@ -172,6 +172,9 @@ const (
 // ratio is made with it.
 const BelowNoise = "below-noise:"
 
+// FewRequests begins the code of a warning that a percentile rests on few requests; the response's name follows.
+const FewRequests = "few-requests:"
+
 // WarnPageCache is the code of a warning that memory answered requests that were to reach a disk.
 const WarnPageCache = "page-cache"
 

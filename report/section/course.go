@@ -332,7 +332,7 @@ func Steady(r *analyse.Result) *Section {
 func Warnings(r *analyse.Result, hosts []record.Host) *Section {
 	s := &Section{ID: "warnings", Title: "Warnings"}
 	for _, w := range r.Warnings {
-		if w.Code == record.NoSteadyState || w.Code == analyse.WarnBusy {
+		if w.Code == record.NoSteadyState || w.Code == analyse.WarnBusy || aside(r, w.Code) {
 			continue
 		}
 		text := w.Text
@@ -353,6 +353,12 @@ func Warnings(r *analyse.Result, hosts []record.Host) *Section {
 	}
 	s.Blocks = append(s.Blocks, hostWarnings(hosts)...)
 	return s
+}
+
+// aside reports whether a warning is about a response that the study does not compare. Its code ends with the response.
+func aside(r *analyse.Result, code string) bool {
+	_, response, is := strings.Cut(code, ":")
+	return is && !slices.ContainsFunc(r.Compared, func(c analyse.Comparison) bool { return c.Response.Name == response })
 }
 
 // Skips says what the host or the cluster cannot run, or of what the model knows nothing, cells of one

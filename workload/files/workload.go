@@ -274,7 +274,7 @@ func (p *phase) add(rd *record.Reading, v param.Values, of int, h *hdrhistogram.
 	}
 	rd.Value("operations", record.Count, float64(p.Operations), "operation", p.Name)
 	if p.Operations < fewOperations && p.Name != "readdir" {
-		rd.Warn("few-requests", "there were only %d operations (%s): the 99th percentile rests on fewer than five; make files or duration larger", p.Operations, p.Name)
+		rd.Warn(record.FewRequests+latency+"_p99", "there were only %d operations (%s): the 99th percentile rests on fewer than five; make files or duration larger", p.Operations, p.Name)
 	}
 	if s, ok := p.Series.Series(rate, record.PerSecond, math.Inf(1)); ok {
 		rd.Series = append(rd.Series, s)

@@ -249,10 +249,10 @@ func merge(jobs []job, name string, of func(*direction) latency) (*hdrhistogram.
 
 var errNoBins = errors.New("it has no bins")
 
-// warn adds the doubts. once means that the load ends with its files.
-func (t total) warn(rd *record.Reading, name string, once bool) {
+// warn adds the doubts. p99 is the name of the response, and once means that the load ends with its files.
+func (t total) warn(rd *record.Reading, name, p99 string, once bool) {
 	if t.ios < fewRequests {
-		rd.Warn("few-requests", "fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)
+		rd.Warn(record.FewRequests+p99, "fio completed only %d requests (%s): the 99th percentile rests on fewer than five; make duration longer", t.ios, name)
 	}
 	if float64(t.runtime) > unevenJobs*float64(t.fastest) {
 		rd.Warn("uneven-jobs", "fio's jobs ran from %s to %s (%s): they did not work all at the same time", t.fastest, t.runtime, name)

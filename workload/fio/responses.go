@@ -202,7 +202,7 @@ func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v 
 				return fmt.Errorf("fio: %w", err)
 			}
 		}
-		t.warn(rd, d, cold(v) && v.Str("jobfile") == "")
+		t.warn(rd, d, latencyName(ds, d, latencyTotal+"p99")+s.suffix(), cold(v) && v.Str("jobfile") == "")
 		if t.ios < fewRequests*10 {
 			rd.Warn(record.BelowNoise+latencyName(ds, d, latencyTotal+"p999")+s.suffix(), "fio completed only %d requests (%s): the 99.9th percentile rests on fewer than five; make duration longer", t.ios, d)
 		}
