@@ -40,8 +40,22 @@ func (n Nodes) take(ctx context.Context, node string) (io.ReadWriteCloser, error
 		}
 		break
 	}
-	return nil, fmt.Errorf("the observer on node %s does not answer", node)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, context.Cause(ctx)
+	}
+	return nil, &silentError{node}
 }
+
+// silentError says that a node has no observer any more. A trial there would have no causes and no certificate, so the study goes on as if the
+// node was lost.
+type silentError struct{ node string }
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("the observer on node %s does not answer: its pod was deleted, or the node is lost; the study goes on without the node", e.node)
+}
+
+// Is reports whether target is sandbox.ErrNodeLost.
+func (*silentError) Is(target error) bool { return target == sandbox.ErrNodeLost }
 
 // Find asks a node's observer about a pod, and about its volumes at these paths.
 func (n Nodes) Find(ctx context.Context, node, uid string, volumes ...string) (f Found, err error) {
@@ -61,16 +75,17 @@ func (n Nodes) Available(ctx context.Context, node string) (b int64, err error) 
 func (n Nodes) ask(ctx context.Context, node, op string, body, into any) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	c, err := n.take(ctx, node)
-	if err != nil {
-		return err
+	for {
+		c, err := n.take(ctx, node)
+		if err != nil {
+			return err
+		}
+		client, err := agent.Connect(ctx, c, c, agent.Place("observer"))
+		if err == nil {
+			return errors.Join(client.Call(ctx, op, body, into), c.Close())
+		}
+		_ = c.Close() // a connection that waited while the observer ended; there may be newer ones
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	client, err := agent.Connect(ctx, c, c, agent.Place("observer"))
-	if err != nil {
-		return err
-	}
-	return client.Call(ctx, op, body, into)
 }
 
 // Collector is the counterpart of a collector that the observer of a trial's node reads at an
