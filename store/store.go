@@ -244,7 +244,24 @@ func create(dir string, meta Meta) (_ *Store, err error) {
 
 // vacant checks that Create may use dir, and removes an unfinished database.
 func vacant(dir string) error {
+	if err := Vacant(dir); err != nil {
+		return err
+	}
+	for _, end := range append(sideFiles(), "") {
+		if err := os.Remove(filepath.Join(dir, dbName+end)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // below the folder that the user named
+			return err
+		}
+	}
+	return nil
+}
+
+// Vacant returns an error if Create may not use dir, because it has results or files of others. It changes nothing. A folder that does not
+// exist is vacant.
+func Vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -278,11 +295,6 @@ func vacant(dir string) error {
 	}
 	if foreign != "" {
 		return fmt.Errorf("the folder holds %q, which is not a result of tare; give an empty folder", foreign)
-	}
-	for _, end := range append(sideFiles(), "") {
-		if err := os.Remove(filepath.Join(dir, dbName+end)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // below the folder that the user named
-			return err
-		}
 	}
 	return nil
 }

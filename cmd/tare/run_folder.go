@@ -127,6 +127,9 @@ func mayWrite(dir string, st *study.Study, at site.About) error {
 	}
 	db, err := store.OpenReadOnly(dir)
 	if errors.Is(err, store.ErrNoResults) {
+		if err = store.Vacant(dir); err != nil {
+			return coded(exitUsage, "cannot write results to %s: %w", dir, err)
+		}
 		return nil
 	}
 	if err != nil {
