@@ -204,6 +204,7 @@ const again = 250 * time.Millisecond
 // do sends a request that was due at a moment, until it works, fails for good or ctx ends. It returns how long the requests
 // took, without what the limit held back and the pauses. The time of the last one is the server's.
 func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string, body []byte, kind ...string) (busy time.Duration, err error) {
+	var said error // what the server said last, if it said anything
 	for tried := false; ; tried = true {
 		if a.limit != nil {
 			from := time.Now()
@@ -221,6 +222,11 @@ func (a *api) do(ctx context.Context, v verb, due time.Time, method, path string
 			err = nil // an earlier try has arrived
 		}
 		a.note(v, err, now.Sub(due), now.Sub(sent))
+		if r := (*refusal)(nil); errors.As(err, &r) {
+			said = err
+		} else if err != nil && ctx.Err() != nil && said != nil {
+			err = said // the last request had no time for an answer
+		}
 		if err == nil || !passes(err) && !early || ctx.Err() != nil {
 			return busy, err
 		}

@@ -253,6 +253,9 @@ func (l *load) plateau(ctx context.Context, s *objects.Step) error {
 	return err
 }
 
+// onTime is the part of the time between two requests of a schedule by which half of them may be late, if it counts as kept: a tenth.
+const onTime = 10
+
 // send sends the requests of a batch.
 func (l *load) send(ctx context.Context, b *batch, s *objects.Step) {
 	begin := time.Now()
@@ -260,8 +263,13 @@ func (l *load) send(ctx context.Context, b *batch, s *objects.Step) {
 	defer cancel()
 	made := l.each(sending, l.workers, b.count, b.due, b.send)
 	end := time.Now()
+	took := end.Sub(begin)
+	s.Asked += took.Seconds() * float64(min(l.workers, b.count))
+	if b.takes > 0 && made.late <= b.takes/time.Duration(onTime*b.count) {
+		s.Paced += min(took, b.takes).Seconds()
+	}
 	s.Made += made.done
-	s.Create, s.Busy, s.Late = s.Create+end.Sub(begin).Seconds(), s.Busy+made.busy.Seconds(), max(s.Late, made.late.Seconds())
+	s.Create, s.Busy, s.Late = s.Create+took.Seconds(), s.Busy+made.busy.Seconds(), max(s.Late, made.late.Seconds())
 	s.Why, s.Ended = cmp.Or(s.Why, made.why), made.done < b.count
 }
 
@@ -275,8 +283,9 @@ func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 		cancel()
 		s.Settle += time.Since(begin).Seconds()
 	}
-	if !s.Ended {
+	if !s.Ended && b.pause > 0 {
 		inside.SleepUntil(ctx, time.Now().Add(b.pause))
+		s.Paused += b.pause.Seconds()
 	}
 }
 

@@ -195,6 +195,30 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestNoAnswerInTime: if the time ends during a request, its reason is what the server said to the one before.
+func TestNoAnswerInTime(t *testing.T) {
+	var n atomic.Int64
+	hangs := make(chan struct{})
+	a := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) > 1 {
+			select {
+			case <-hangs:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(`{"kind":"Status","message":"failed calling webhook x: timeout"}`))
+	})
+	defer close(hangs)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*again)
+	defer cancel()
+	_, err := a.do(ctx, verb{"create", "pods"}, time.Now(), http.MethodPost, "/x", []byte("{}"))
+	if n.Load() != 2 || err == nil || err.Error() != "failed calling webhook x: timeout" {
+		t.Errorf("%v after %d requests", err, n.Load())
+	}
+}
+
 // TestWarnings: what the server warns of is kept once each, a few of them, and only warnings.
 func TestWarnings(t *testing.T) {
 	var n atomic.Int64

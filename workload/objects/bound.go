@@ -125,7 +125,17 @@ func (s *Step) creation(rate float64, workers int) Bound {
 	case rate > 0 && s.Late <= some/rate:
 		return Bound{BySchedule, 1, fmt.Sprintf("requests were sent when they were due, half of them within %s; %s", output.Seconds(s.Late), read)}
 	}
-	asked := s.Create * float64(workers)
+	if own, took := s.Paced+s.Paused, s.Create+s.Paused; own > 0 && own >= much*took {
+		what := "schedule and pauses"
+		switch {
+		case s.Paused == 0:
+			what = "schedule"
+		case s.Paced == 0:
+			what = "pauses"
+		}
+		return Bound{BySchedule, min(1, own/took), fmt.Sprintf("the file's %s took %s of %s; %s", what, output.Seconds(own), output.Seconds(took), read)}
+	}
+	asked := cmp.Or(s.Asked, s.Create*float64(workers))
 	if x.Processors > 0 && x.Cores >= full*float64(x.Processors) {
 		return Bound{ByServer, min(1, x.Cores/float64(x.Processors)), "the API server uses its node's processors; " + read}
 	}

@@ -200,6 +200,9 @@ func TestBound(t *testing.T) {
 		{50, Step{Made: 5, Create: 2, Busy: 1, Late: 0.0001, Calls: calls(100, 0)}, BySchedule, "sent when they were due"},
 		{50, Step{Made: 5, Create: 2, Busy: 7.9, Late: 1, Calls: calls(100, 0)}, ByAnswers, "all 4 workers"},
 		{0, Step{Made: 5, Create: 2, Busy: 1, Calls: calls(100, 0)}, ByWorkers, "only 12 % of the time"},
+		{0, Step{Made: 5, Create: 2, Asked: 1.1, Busy: 1, Calls: calls(100, 0)}, ByAnswers, "waited for answers"}, // most workers had nothing to do
+		{0, Step{Made: 5, Create: 2, Paced: 1.8, Busy: 1, Calls: calls(100, 0)}, BySchedule, "the file's schedule took 1.8 s of 2 s"},
+		{0, Step{Made: 5, Create: 2, Paused: 9.5, Busy: 1, Calls: calls(100, 0)}, BySchedule, "the file's pauses took 9.5 s of 11.5 s"},
 		{0, Step{Made: 5, Create: 2, Busy: 7.9, Calls: calls(100, 0), Server: &Server{Cores: 1.9, Processors: 2, Store: 7}}, ByServer, "1.90 cores"},
 		{0, Step{Made: 5, Create: 2, Busy: 7.9, Calls: calls(100, 0), Server: &Server{Cores: 0.2, Processors: 2, Store: 7, Stores: 100}}, ByStore, "etcd 70 ms a write"},
 	} {

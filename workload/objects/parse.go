@@ -126,7 +126,7 @@ func (s *Step) sane() error {
 	switch {
 	case s.Made < 0 || s.Failed < 0 || s.Pods < 0 || s.Pods > 2*maxCount || s.Broken < 0 || s.Broken > maxCount:
 		return errors.New("a number of objects or pods is out of range")
-	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late, s.Down) || !fine(maxSum, s.Limited, s.Busy):
+	case !fine(maxTime, s.Begin, s.Create, s.Settle, s.Churn, s.Late, s.Down, s.Paced, s.Paused) || !fine(maxSum, s.Limited, s.Busy, s.Asked):
 		return errors.New("a time is out of range")
 	case len(s.Calls) > maxCalls || len(s.Why) > maxText || len(s.Node) > MaxReadings+1:
 		return errors.New("it is too long")

@@ -32,9 +32,12 @@ type Step struct {
 	Churn   float64 `json:"churn_s"`  // deleting a part, creating it again, and waiting for it
 
 	Calls   []Call  `json:"calls"`
-	Limited float64 `json:"limited_s"` // that the client's own limit held requests back, summed over them
-	Busy    float64 `json:"busy_s"`    // that workers spent on requests, summed over them, in Create
-	Late    float64 `json:"late_s"`    // the median of how late requests were sent, in the open loop
+	Limited float64 `json:"limited_s"`          // that the client's own limit held requests back, summed over them
+	Busy    float64 `json:"busy_s"`             // that workers spent on requests, summed over them, in Create
+	Asked   float64 `json:"asked_s"`            // the most that they could have spent so: a batch of a file may have fewer requests than there are workers
+	Late    float64 `json:"late_s"`             // the median of how late requests were sent, in the open loop
+	Paced   float64 `json:"paced_s,omitempty"`  // of Create: schedules of a file that were kept
+	Paused  float64 `json:"paused_s,omitempty"` // pauses of a file between its batches
 
 	Start  *Starts `json:"start,omitempty"`
 	Claims *Claims `json:"claims,omitempty"`
