@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -335,6 +336,9 @@ func (d *deployment) removed(ctx context.Context, dry bool) (names []claim.Lefto
 				denied = append(denied, m[3])
 			} else if err != nil {
 				all = append(all, fmt.Errorf("cannot delete the objects of study %s in namespace %s: %w; try again with `%s`", d.id, d.namespace, explained(err, d.namespace), d.clean()))
+			}
+			if apierrors.IsUnauthorized(err) {
+				break // so are the others, and one line says it
 			}
 			_ = meta.EachListItem(list, func(o runtime.Object) error {
 				obj, is := o.(kube.Object)

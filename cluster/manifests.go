@@ -292,6 +292,7 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		}
 		out = append(out, j)
 		if ns, is := obj.(*corev1.Namespace); is && err == nil {
+			delete(ns.Annotations, annotationNodes) // nothing is measured, so the study takes no nodes from others
 			if err := s.api.Create(ctx, ns); err != nil {
 				return out, fmt.Errorf("cannot create the namespace %s, which the dry runs need: %w; give an existing one with -n", ns.Name, err)
 			}
