@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -174,16 +176,14 @@ func paramsOf(cat study.Catalogue) func(study.Workload) param.Values {
 }
 
 // finishReport prints the report of a run and leaves it beside the results: as
-// HTML to look at, as text, and as JSON for programs.
+// HTML to look at, as text, and as JSON for programs. If the disk takes no files, it prints the report all the same.
 func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) error {
 	r, err := results{db}.read(ctx, wholePage)
 	if err != nil {
 		return err
 	}
 	page := filepath.Join(db.Dir(), "report.html")
-	if err := replaceFile(page, func(w io.Writer) error { return html.Write(w, r.document(false)) }); err != nil {
-		return err
-	}
+	left := replaceFile(page, func(w io.Writer) error { return html.Write(w, r.document(false)) })
 	var plain, data bytes.Buffer
 	if err := r.text(&plain, text.Options{Width: 120, Dir: db.Dir()}); err != nil {
 		return err
@@ -192,9 +192,12 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		return err
 	}
 	for name, b := range map[string][]byte{"report.txt": plain.Bytes(), "report.json": data.Bytes()} {
-		if err := replaceFile(filepath.Join(db.Dir(), name), func(w io.Writer) error { _, err := w.Write(b); return err }); err != nil {
-			return err
+		if left == nil {
+			left = replaceFile(filepath.Join(db.Dir(), name), func(w io.Writer) error { _, err := w.Write(b); return err })
 		}
+	}
+	if left != nil {
+		left = fmt.Errorf("%w; all trials are kept: make room, or repair the disk, and repeat the command", left)
 	}
 	if asJSON {
 		var line bytes.Buffer // the last of the JSON lines
@@ -203,9 +206,9 @@ func (a *app) finishReport(ctx context.Context, db *store.Store, asJSON bool) er
 		}
 		line.WriteByte('\n')
 		_, err := line.WriteTo(a.stdout)
-		return err
+		return errors.Join(err, left)
 	}
-	if err := text.WriteShort(a.stdout, r.result, r.hosts(), a.textOptions(db.Dir())); err != nil {
+	if err := errors.Join(text.WriteShort(a.stdout, r.result, r.hosts(), a.textOptions(db.Dir())), left); err != nil {
 		return err
 	}
 	a.line("report: %s", page)

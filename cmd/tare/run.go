@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -126,7 +127,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	defer func() { _ = db.Close() }()
 	a.tellAside(db)
 	if err := db.SetSkips(context.WithoutCancel(ctx), s.Preview().Skips); err != nil {
-		return err
+		return fmt.Errorf("cannot keep in %s which cells are left out: %w; make room, or repair the disk, and repeat the command", dir, err)
 	}
 	returned := false
 	if r, is := s.(site.Returning); is {
