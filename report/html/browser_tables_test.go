@@ -3,6 +3,7 @@ package html_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/analyse"
 	"tare/analyse/cpucost"
@@ -201,6 +203,94 @@ func TestBarsOfATable(t *testing.T) {
 		}
 	}
 	b.quiet("file://")
+}
+
+// barsOf reads the values of the bars under the table bandwidth, and their chart's groups.
+func barsOf(b *browser) (values []float64, groups []string) {
+	const option = `echarts.getInstanceByDom(document.querySelector('[data-chart="bars bandwidth"] .chart-canvas')).getOption()`
+	b.do(`document.querySelector('[data-chart="bars bandwidth"]').scrollIntoView({block: "center"})`)
+	b.drawAll()
+	return eval[[]float64](b, option+`.series[0].data.map((x) => x[1])`), eval[[]string](b, option+`.xAxis[0].data`)
+}
+
+// TestBarsOfRows: a level that the table has rows of has its own bars, in groups or to be
+// chosen. No bar takes the place of another.
+func TestBarsOfRows(t *testing.T) {
+	without := func(c record.Cell, factor string) record.Cell {
+		return slices.DeleteFunc(slices.Clone(c), func(l record.Level) bool { return l.Factor == factor })
+	}
+	for _, tc := range []struct {
+		name    string
+		rows    []string
+		column  string
+		lack    []string // sizes whose cells have none
+		caption string
+		groups  int
+		choose  string // this factor, and each of its levels has half of the bars
+	}{
+		{"rows and columns", []string{"sandbox", "size"}, "workload", nil, "throughput by size and workload", 6, ""},
+		{"rows alone", []string{"sandbox", "size", "workload"}, "", nil, "throughput by size and workload", 6, ""},
+		{"averaged over", []string{"sandbox", "size"}, "", nil, "throughput by size, with workload %s", 3, "workload"},
+		{"one lacks it", []string{"sandbox", "size"}, "workload", []string{"4KiB"}, "throughput by size and workload", 6, ""},
+		{"same place", []string{"sandbox"}, "workload", []string{"2KiB", "4KiB"}, "throughput by workload", 2, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := withTables(t)
+			tab := &d.Result.Tables[0]
+			tab.Factors, tab.Column, tab.Columns, tab.Over = tc.rows, tc.column, []summary.Column{{Level: "w0"}, {Level: "w1"}}, nil
+			if tc.column == "" {
+				tab.Columns = []summary.Column{{}}
+			}
+			for i := range tab.Rows {
+				tab.Rows[i].Cells = tab.Rows[i].Cells[:len(tab.Columns)]
+			}
+			var want []float64
+			for i := range d.Result.Compared {
+				c := &d.Result.Compared[i]
+				if size, _ := c.Cell.Get("size"); slices.Contains(tc.lack, size) {
+					c.Cell = without(c.Cell, "size")
+				}
+				if c.Response.Name != "throughput" || c.Level.N == 0 {
+					continue
+				}
+				if c.Baseline {
+					want = append(want, c.Level.Typical)
+				} else {
+					want = append(want, c.Estimate.Value)
+				}
+			}
+			b := browse(t)
+			b.show(d, "")
+			b.drawAll()
+			levels := []string{""}
+			if tc.choose != "" {
+				levels = []string{"w0", "w1"}
+			}
+			var got []float64
+			for _, v := range levels {
+				caption := tc.caption
+				if tc.choose != "" {
+					b.do(fmt.Sprintf(`(() => { const s = document.getElementById("bars-bandwidth-0"); s.value = %q; s.dispatchEvent(new Event("change")); })()`, v))
+					caption = fmt.Sprintf(caption, v)
+				}
+				values, groups := barsOf(b)
+				if len(values) != len(want)/len(levels) || len(groups) != tc.groups {
+					t.Errorf("%s: %d bars in groups %q, want %d in %d groups", v, len(values), groups, len(want)/len(levels), tc.groups)
+				}
+				if s := eval[string](b, `document.querySelector('[data-bars="bandwidth"] figcaption').textContent`); s != caption {
+					t.Errorf("the caption is %q, want %q", s, caption)
+				}
+				got = append(got, values...)
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if d := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); d != "" {
+				t.Errorf("bars (-want +got):\n%s", d)
+			}
+			look(b, "tables", "bars-rows-"+strings.ReplaceAll(tc.name, " ", "-"))
+			b.quiet("file://")
+		})
+	}
 }
 
 func TestCPUCosts(t *testing.T) {
