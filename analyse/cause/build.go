@@ -315,7 +315,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, past: s.Past, cluster: s.Cluster}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, price: c.Price, past: s.Past, cluster: s.Cluster}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base, f.baseLoad = b.read[i][k].endpoints[e].mid, s.Cells[k].load()
 		f.from = b.difference(i, j, k)

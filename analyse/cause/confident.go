@@ -75,11 +75,11 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 	case Guest, GuestOne:
 		// More work fills processors too. Where many threads wait for them, more of them help anyway.
 		if f.costs && f.took() > 1.03 && f.moreWork() && !(v.cause == Guest && f.own[fGuestRunnable] >= queued*f.own[fGuestCPUs]) {
-			return 0.45, fmt.Sprintf("the same work takes %.3g times the processor time", f.took())
+			return 0.45, f.times(f.took())
 		}
 	case Helper:
 		if f.costs && f.took() > max(1.03, math.Exp(f.from.open)) && f.moreWork() {
-			return 0.45, fmt.Sprintf("the same work takes %.3g times the processor time", f.took())
+			return 0.45, f.times(f.took())
 		}
 		if math.IsNaN(f.own[fHelperBusy]) || f.own[fHelperBusy] >= 0.7 && !f.works() {
 			return 0.8, "" // nothing tells it from a thread that polls

@@ -245,13 +245,23 @@ func (f *facts) took() float64 {
 	if f.mixed {
 		return math.NaN()
 	}
-	return (tasks(&f.own) / f.own.unit()) / (tasks(&f.base) / f.base.unit())
+	return (used(&f.own) / f.own.unit()) / (used(&f.base) / f.base.unit())
 }
 
 // tookInAll is the same with the time of the sandbox's helpers.
 func (f *facts) tookInAll() float64 {
-	all := func(s *sheet) float64 { return (tasks(s) + s.or(fHelperCPU, 0)) / s.unit() }
+	all := func(s *sheet) float64 { return (used(s) + s.or(fHelperCPU, 0)) / s.unit() }
 	return all(&f.own) / all(&f.base)
+}
+
+// times says in texts how much more processor time the same work takes. The price has the same
+// figure of all that the host counted, helpers included, and reports say it beside the text: it
+// goes before the one that decides, whose threads are fewer.
+func (f *facts) times(took float64) string {
+	if f.price != nil && f.price.Ratio > 1 {
+		took = f.price.Ratio
+	}
+	return fmt.Sprintf("the same work takes %.3g times the processor time", took)
 }
 
 func (v verdict) clear(k Name, part, margin float64) verdict {

@@ -17,8 +17,13 @@ func with(pairs ...any) sheet {
 	} {
 		s[f] = v
 	}
+	told := false
 	for i := 0; i < len(pairs); i += 2 {
 		s[pairs[i].(figure)] = pairs[i+1].(float64)
+		told = told || pairs[i] == fVCPU
+	}
+	if !told {
+		s[fVCPU] = max(s[fVCPU], s[fGuest]) // the host gave what the guest used
 	}
 	return s
 }

@@ -19,6 +19,7 @@ type facts struct {
 	baseLoad  float64 // the same of the baseline
 	pinned    float64 // processors that the sandbox may use; 0: any
 	calls     *Calls
+	price     *Price // CPU a unit of work beside the baseline, which texts say; nil: there is none
 	polling   bool   // the helper's thread is busy whatever there is to do
 	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
 	from      difference
@@ -73,8 +74,9 @@ func timeOf(s *sheet, load float64) float64 {
 	return math.NaN()
 }
 
-// tasks is the CPU that the workload's own threads and their kernel took, by the
-// nearest account of it: the guest's, else the host's.
+// tasks is for how long the workload's own threads and their kernel held processors, by the
+// nearest account of it: the guest's, else the host's. A guest that is not told when its
+// processors wait for the host's counts that as well: an operation is there all the same.
 func tasks(s *sheet) float64 {
 	switch {
 	case s.has(fGuest):
@@ -84,6 +86,11 @@ func tasks(s *sheet) float64 {
 	}
 	return s.or(fWork, 0)
 }
+
+// used is the CPU time that they took. Where the host counted what it gave the guest's
+// processors, the guest cannot have used more, whatever it counts. It may have used less:
+// the host also counts exits, and polling for idle processors.
+func used(s *sheet) float64 { return min(tasks(s), s.or(fVCPU, math.Inf(1))) }
 
 // busy reports whether it was read how busy any threads are.
 func (s *sheet) busy() bool {

@@ -49,3 +49,22 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+// TestGuestClaims: on a busy host, an emulated guest counts the time that its processors wait as
+// used. The host's count of its vCPUs decides how much more processor time the work takes, and the
+// text says the same figure as the price beside it.
+func TestGuestClaims(t *testing.T) {
+	f := facts{own: with(fGuest, 1.3, fGuestTask, 1.2, fVCPU, 0.44, fRate, 1e4, fTime, 130e-6), base: native(fWork, 0.19, fRate, 1e5, fTime, 80e-6), costs: true}
+	if got := f.took(); math.Abs(got-0.44/0.19*10) > 1e-9 {
+		t.Errorf("took %v times, and the host counted %v", got, 0.44/0.19*10)
+	}
+	f.own[fGuest] = 0.3 // the rest is exits, and polling for idle processors
+	if got := f.took(); math.Abs(got-0.3/0.19*10) > 1e-9 {
+		t.Errorf("took %v times, and the guest used %v", got, 0.3/0.19*10)
+	}
+	f.price = &Price{Unit: "GB", Ratio: 24.4}
+	v := verdict{cause: Other, why: whyWork}
+	if text := sentence(&Finding{Cause: Other}, &f, &v); !strings.Contains(text, "the same work takes 24.4 times the processor time") {
+		t.Error(text)
+	}
+}

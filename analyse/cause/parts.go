@@ -1,9 +1,6 @@
 package cause
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // greatest chooses where nothing is full. In a closed loop of few operations, no resource
 // ever is. Then the greatest part of an operation's time is the cause, or of the added
@@ -37,7 +34,7 @@ func (v verdict) greatest(all []rule, limit map[Name]float64, f *facts) verdict 
 		return v.none(all, f)
 	case (best == Path || best == Saturation) && f.own.has(fHelperCPU) && v.unpriced(f) && !f.mixed && math.Log(f.tookInAll()) > 0.5*math.Log(f.slower()):
 		// While an operation waits for a thread that such calls keep busy, nothing of its own is busy.
-		return v.untold(fmt.Sprintf("the same work takes %.3g times the processor time, and %s", f.tookInAll(), unpriced), Interception, best)
+		return v.untold(f.times(f.tookInAll())+", and "+unpriced, Interception, best)
 	case next != None && parts[next] > near*parts[best]:
 		if best == Path && next == Saturation || best == Saturation && next == Path {
 			return v.untold("the study has no cell with few enough operations under way", best, next)
