@@ -35,6 +35,12 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 			answered[p.Stratum], stopped[p.Stratum] = t.Stage == tune.Found, t.Stopped
 		}
 	}
+	needs := make(map[string]int)
+	for i := range r.Compared {
+		if c := &r.Compared[i]; c.First && c.Needs != nil {
+			needs[c.Cell.Key()] = c.Needs.Blocks
+		}
+	}
 	return advice.Build(advice.Input{
 		Findings: r.Causes, Compare: a.study.Compare, Baseline: a.study.Baseline, Factors: a.study.Factors,
 		Traits: a.kinds, Costs: r.CPUCosts, Quotas: r.Quotas, Rule: a.rule,
@@ -54,6 +60,7 @@ func (a *analysis) adviseOn(r *Result, only func(record.Cell) bool) []advice.Ite
 		Found:    func(stratum string) bool { return answered[stratum] },
 		Stopped:  func(stratum string) bool { return stopped[stratum] },
 		Measured: a.measured,
+		Needs:    func(c record.Cell) int { return needs[c.Key()] },
 		Only:     only,
 		Modelled: r.Modelled,
 		On:       r.On(),

@@ -27,6 +27,7 @@ type Input struct {
 	Found     func(string) bool              // whether a search found its answer in a stratum, by its key; nil: none was made
 	Stopped   func(string) bool              // whether a search there is not finished, and can go on; nil: none was made
 	Measured  func(record.Cell, string) bool // whether a cell has values of a response
+	Needs     func(record.Cell) int          // more blocks until an undecided cell is decided, as the report says; 0: not known. nil: of none
 	Only      func(record.Cell) bool         // cells to advise on; nil: all. Others still tell what a setting is worth
 	Modelled  bool                           // a model made the figures, and texts say so
 	OnCluster bool                           // the trials ran in a cluster's pods

@@ -11,9 +11,16 @@ import (
 	"tare/study"
 )
 
-// leastBlocks is the fewest that more of are asked for: with fewer an interval is wide
-// whatever the trials say.
+// leastBlocks is the fewest that are asked for where nothing says how many are needed: with
+// fewer an interval is wide whatever the trials say.
 const leastBlocks = 8
+
+// mostBlocks is the most that are asked for. A case that needs more is better left open, or
+// measured where there is less noise.
+const mostBlocks = 100
+
+// mostNamed is how many of such cases are named.
+const mostNamed = 4
 
 // unneeded are the treatments of which no cell is known to cost anything: one item for
 // those all of whose cells are as good as the baseline or better, one for those of which a
@@ -111,13 +118,99 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	if worst != nil {
 		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in %s, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
 	}
-	// Four times the blocks halve an interval.
-	more := " More blocks decide it: " + b.again(open, max(leastBlocks, 4*trials)) + "."
+	out.Text = fmt.Sprintf("Too noisy or too few to say in %d of %s.%s", len(open), count(len(of), "case"), looks)
 	if b.in.Imported { // nothing can be measured again
-		out.Change, more = "Import more blocks from the source", " More blocks decide it, if the source has them."
+		out.Change = "Import more blocks from the source"
+		out.Text += " More blocks decide it, if the source has them."
+		return out
 	}
-	out.Text = fmt.Sprintf("Too noisy or too few to say in %d of %s.%s%s", len(open), count(len(of), "case"), looks, more)
+	near, far, blocks := b.reach(open, max(leastBlocks, 4*trials)) // four times the blocks halve an interval
+	switch decided := len(slices.DeleteFunc(slices.Clone(near), func(c needed) bool { return c.blocks > blocks })); {
+	case decided == 0:
+		out.Change = "Leave it open, or measure with less noise"
+	case decided == len(open):
+		out.Text += " More blocks decide it: " + b.again(findings(near), blocks) + "."
+	default:
+		out.Text += fmt.Sprintf(" More blocks decide %d of them: %s.", decided, b.again(findings(near), blocks))
+		if rest := len(near) - decided; rest > 0 {
+			most := slices.MaxFunc(near, func(x, y needed) int { return x.blocks - y.blocks })
+			out.Text += fmt.Sprintf(" To decide %d more, it takes up to %d blocks.", rest, most.blocks)
+		}
+	}
+	if len(far) > 0 {
+		out.Text += fmt.Sprintf(" Not decidable in reasonable time, at over %d blocks each: %s.", mostBlocks, b.names(far))
+	}
 	return out
+}
+
+// needed is a case and the blocks that it needs in all.
+type needed struct {
+	f      *cause.Finding
+	blocks int
+}
+
+// reach parts cases into those that can be decided and those that need too many blocks. blocks is
+// what most of the former need: all of them would have to wait for the noisiest. The numbers are
+// those of the report; where it has none for a case, it is counted with those of otherwise.
+func (b *builder) reach(open []*cause.Finding, otherwise int) (near, far []needed, blocks int) {
+	for _, f := range open {
+		n, known := otherwise, false
+		if b.in.Needs != nil {
+			if more := b.in.Needs(f.Cell); more > 0 {
+				n, known = f.Trials+more, true
+			}
+		}
+		if x := (needed{f, n}); known && n > mostBlocks {
+			far = append(far, x)
+		} else {
+			near = append(near, x)
+		}
+	}
+	if len(near) > 0 {
+		all := make([]int, len(near))
+		for i, x := range near {
+			all[i] = x.blocks
+		}
+		slices.Sort(all)
+		blocks = all[len(all)/2] // more than half of them
+	}
+	return near, far, blocks
+}
+
+func findings(of []needed) []*cause.Finding {
+	out := make([]*cause.Finding, len(of))
+	for i, x := range of {
+		out[i] = x.f
+	}
+	return out
+}
+
+// names says which cases they are, by the levels that tell them from one another and what is compared, and
+// the blocks that they need. The nearest come first.
+func (b *builder) names(of []needed) string {
+	of = slices.SortedStableFunc(slices.Values(of), func(x, y needed) int { return x.blocks - y.blocks })
+	var out []string
+	for _, x := range of[:min(len(of), mostNamed)] {
+		name := x.f.Workload
+		for _, l := range x.f.Cell {
+			differs := slices.ContainsFunc(b.in.Findings, func(o cause.Finding) bool {
+				v, ok := o.Cell.Get(l.Factor)
+				return ok && v != l.Value
+			})
+			switch {
+			case l.Factor == study.FactorWorkload:
+			case l.Factor == b.in.Compare:
+				name += " " + l.Value
+			case differs:
+				name += " " + l.Factor + "=" + l.Value
+			}
+		}
+		out = append(out, fmt.Sprintf("%s (%d)", name, x.blocks))
+	}
+	if more := len(of) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 // again is the command that measures cells with so many blocks.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tare/analyse/cause"
+	"tare/record"
 )
 
 // TestUndecided: no setting is needed only where all cells of a treatment are as good as
@@ -53,6 +54,42 @@ func TestUndecided(t *testing.T) {
 	l.in.Findings = []cause.Finding{*f}
 	if items := Build(l.in); slices.ContainsFunc(items, func(x Item) bool { return x.Rule == "undecided" || x.Rule == "no-setting" }) {
 		t.Errorf("without a baseline: %+v", items)
+	}
+}
+
+// TestUndecidedBlocks: the command asks for the blocks that most of the cases need, by the
+// report's own numbers; those that need very many are named and left out of it.
+func TestUndecidedBlocks(t *testing.T) {
+	l := newLab("fio", nil)
+	more := map[string]int{}
+	l.in.Needs = func(c record.Cell) int { return more[c.Key()] }
+	for _, c := range []struct {
+		box, vcpus string
+		more       int
+	}{{"vm", "1", 29}, {"vm", "2", 72}, {"vm", "4", 9}, {"runc", "1", 313}} {
+		cell := at(c.box, "default_vcpus", c.vcpus)
+		f := l.finds(cause.None, "", cell)
+		f.Costs, f.Undecided, f.Trials = false, true, 3
+		more[cell.Key()] = c.more
+	}
+	for _, w := range []string{
+		" More blocks decide 2 of them: tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=32. To decide 1 more, it takes up to 75 blocks.",
+		" Not decidable in reasonable time, at over 100 blocks each: w runc default_vcpus=1 (316).",
+	} {
+		if s := Build(l.in)[0].Text; !strings.Contains(s, w) {
+			t.Errorf("%q is not in %q", w, s)
+		}
+	}
+	delete(more, at("vm", "default_vcpus", "4").Key()) // the report says nothing: four times its trials
+	if s := Build(l.in)[0].Text; !strings.Contains(s, "decide 2 of them") || !strings.Contains(s, "stop.fixed=32.") {
+		t.Errorf("one of unknown need: %q", s)
+	}
+	for k := range more {
+		more[k] = 5000
+	}
+	more[at("vm", "default_vcpus", "4").Key()] = 5000
+	if x := Build(l.in)[0]; strings.Contains(x.Text, "tare run") || !strings.Contains(x.Text, "in reasonable time") || x.Change != "Leave it open, or measure with less noise" {
+		t.Errorf("too many for all: %q: %q", x.Change, x.Text)
 	}
 }
 
