@@ -96,13 +96,24 @@ func best(v []float64) float64 {
 	return b
 }
 
-// TestInterval compares with Student's interval, which that of a single level is.
+// TestInterval compares with Student's interval, which that of a single level is: with few blocks too, and beside
+// levels that were not measured.
 func TestInterval(t *testing.T) {
-	e := Compute([]Level{{Values: values(90, 100, 105, 110, 120, 95, 108, 99)}}, 0.95, Figure{Of: best})[0]
-	// The logarithms have mean 4.63475 and standard error 0.03203; t(7) = 2.3646: 95.49 to 111.10.
-	if math.Abs(e.Value-103.003) > 0.001 || math.Abs(e.Lo-95.49) > 0.6 || math.Abs(e.Hi-111.1) > 0.6 || e.Blocks != 8 {
-		t.Errorf("%g (%g to %g), %d blocks", e.Value, e.Lo, e.Hi, e.Blocks)
+	for _, c := range []struct {
+		values        []float64
+		value, lo, hi float64
+	}{
+		// The logarithms have mean 4.63475 and standard error 0.03203; t(7) = 2.3646.
+		{[]float64{90, 100, 105, 110, 120, 95, 108, 99}, 103.003, 95.49, 111.10},
+		// Mean 4.65234, standard error 0.21414; t(2) = 4.30265.
+		{[]float64{80, 90, 160}, 104.83, 41.72, 263.40},
+	} {
+		e := Compute([]Level{{Stratum: "t"}, {Values: values(c.values...)}}, 0.95, Figure{Of: best})[0]
+		if math.Abs(e.Value/c.value-1) > 1e-3 || math.Abs(e.Lo/c.lo-1) > 1e-3 || math.Abs(e.Hi/c.hi-1) > 1e-3 || e.Blocks != len(c.values) {
+			t.Errorf("%v: %g (%g to %g), %d blocks, want %g (%g to %g)", c.values, e.Value, e.Lo, e.Hi, e.Blocks, c.value, c.lo, c.hi)
+		}
 	}
+	e := Compute([]Level{{Values: values(90, 100, 105, 110, 120, 95, 108, 99)}}, 0.95, Figure{Of: best})[0]
 	again := Compute([]Level{{Values: values(90, 100, 105, 110, 120, 95, 108, 99)}}, 0.95, Figure{Of: best})[0]
 	if e.Lo != again.Lo || e.Hi != again.Hi {
 		t.Error("the same values have two intervals")

@@ -67,8 +67,48 @@ func Compute(levels []Level, confidence float64, figures ...Figure) []Estimate {
 			out[i].draws = append(out[i].draws, f.Of(values))
 		}
 		out[i].interval(confidence)
+		if k := logs.only(); k >= 0 && out[i].HasInterval() {
+			out[i].student(levels, k, confidence)
+		}
 	}
 	return out
+}
+
+// only returns the one level that has values, or -1 if several have.
+func (s sample) only() int {
+	k := -1
+	for i, m := range s.mean {
+		switch {
+		case math.IsNaN(m):
+		case k >= 0:
+			return -1
+		default:
+			k = i
+		}
+	}
+	return k
+}
+
+// student makes the interval of a figure of one level Student's, on the logarithms. Of three
+// blocks there are only ten different resamples, so that no quantile of theirs is exact.
+func (e *Estimate) student(levels []Level, k int, confidence float64) {
+	var pairs []stat.Pair
+	for _, b := range slices.Sorted(maps.Keys(levels[k].Values)) {
+		if v := levels[k].Values[b]; !math.IsNaN(v) {
+			pairs = append(pairs, stat.Pair{Base: 1, Other: v})
+		}
+	}
+	own := stat.Compare(pairs, confidence)
+	ends := make([]float64, 0, 2)
+	for _, v := range []float64{own.Lo, own.Hi} {
+		values := make([]float64, len(levels))
+		for i := range values {
+			values[i] = math.NaN()
+		}
+		values[k] = v
+		ends = append(ends, e.figure.Of(values))
+	}
+	e.Lo, e.Hi = max(slices.Min(ends), e.figure.Least), max(slices.Max(ends), e.figure.Least)
 }
 
 // interval finds the two ends. If the figure is a level, they enclose the middle part of the
@@ -184,8 +224,8 @@ func logarithms(levels []Level) (out sample, blocks int, why string) {
 
 // stretch is the factor by which a resample's means are moved away from the measured ones. Means
 // of resamples scatter less than means of new blocks, by sqrt((n-1)/n). With few blocks, the
-// normal quantile is also too small. The stretch makes the interval of a single level equal
-// Student's. (T. C. Hesterberg, The American Statistician 69 (2015) 371, widens the quantiles
+// normal quantile is also too small. The stretch makes the interval of a single level close to
+// Student's, and the closer the more blocks there are. (T. C. Hesterberg, The American Statistician 69 (2015) 371, widens the quantiles
 // instead; the means of few blocks cannot be resampled far enough for that.)
 func stretch(n int, confidence float64) float64 {
 	p := 0.5 + confidence/2

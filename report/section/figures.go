@@ -96,17 +96,25 @@ func figureNote(r *analyse.Result, t *merit.Table) string {
 	if slices.ContainsFunc(t.Rows, func(row merit.Row) bool { return row.Total && slices.ContainsFunc(row.Cells, valued) }) {
 		parts = append(parts, "Total: the arithmetic mean over "+t.Total+".")
 	}
-	interval, open, missing := false, false, false
+	interval, total, open, missing := false, false, false, false
 	for i := range t.Rows {
 		for j := range t.Rows[i].Cells {
 			c := &t.Rows[i].Cells[j]
-			interval = interval || c.Interval != nil
+			single := t.Kind == study.FigureValue && !t.Rows[i].Total
+			interval, total = interval || c.Interval != nil, total || c.Interval != nil && !single
 			open = open || t.Kind == study.FigureFewest && !t.Rows[i].Total && c.Interval != nil && !c.Decided
 			missing = missing || len(c.Missing) > 0
 		}
 	}
 	if interval {
-		parts = append(parts, fmt.Sprintf("Beside it the %s %% interval, by resampling whole blocks.", perCent(r.Level)))
+		how := "by resampling whole blocks"
+		if t.Kind == study.FigureValue {
+			how = "Student's on the logarithms"
+			if total {
+				how += ", of totals by resampling whole blocks"
+			}
+		}
+		parts = append(parts, fmt.Sprintf("Beside it the %s %% interval, %s.", perCent(r.Level), how))
 	}
 	if open {
 		parts = append(parts, "?: not decided, the interval holds several levels.")
