@@ -549,7 +549,7 @@ func TestTuneContinues(t *testing.T) {
 			call(append([]string{c.args[0], file, "--on", "model", "--results", results}, c.args[1:]...)...)
 			said := strings.Join(strings.Fields(call("advise", results)), " ")
 			_, command, ok := strings.Cut(said, "with this command: tare ")
-			if !ok || strings.Contains(said, "More blocks decide it") {
+			if !ok || strings.Contains(said, "More blocks decide ") {
 				t.Fatalf("tare advise says: %s", said)
 			}
 			want := strings.NewReplacer("FILE", filepath.Join(results, "study.yaml"), "DIR", results).Replace(c.want)
