@@ -131,8 +131,8 @@ func (f *File) Check(t Target) error {
 				o.Value = strings.ReplaceAll(":"+o.Value, ":"+t.dir(), ":")[1:]
 			}
 		}
-		if _, ok := s.Get("size", "filesize", "io_size", "io_limit"); !ok && !t.Device {
-			return &Error{s.Line, 1, fmt.Sprintf("section %s has no size, so fio does not know how large its files are", s.Name), "write size=${SIZE}, or a size such as size=64m"}
+		if err := s.sized(); err != nil && !t.Device { // a device has its own size
+			return err
 		}
 		if jobs += s.Jobs(); jobs > MaxJobs {
 			return &Error{s.Line, 1, fmt.Sprintf("up to here the file has %d jobs", jobs), fmt.Sprintf("lower numjobs: at most %d are possible", MaxJobs)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,6 +18,8 @@ var number = regexp.MustCompile(`^(0x[0-9a-f]+|[0-9]+(?:e[0-9]+)?)([kmgtp]?)(?:i
 const (
 	sizes  = " size io_size io_limit filesize offset fileoffset offset_increment offset_align bs blocksize ba blockalign bsrange blocksize_range zonesize "
 	counts = " iodepth nrfiles nr_files loops rwmixread rwmixwrite fsync fdatasync openfiles number_ios thinktime_blocks "
+	// positive are those of both that fio refuses as 0. size=0 is for the whole section to judge: sized.
+	positive = " filesize bs blocksize ba blockalign iodepth "
 )
 
 // badNumber returns what is wrong with the value of a size or a count, and what to write.
@@ -32,10 +35,45 @@ func badNumber(o Option) (what, write string) {
 			return fmt.Sprintf("%s=%s: %q is not a %s that fio reads", o.Name, o.Value, part, of), "write one such as " + like
 		}
 	}
+	if strings.Contains(positive, " "+o.Name+" ") && slices.ContainsFunc(strings.Split(o.Value, ","), zero) {
+		return fmt.Sprintf("%s=%s: fio refuses 0", o.Name, o.Value), "write one such as " + like
+	}
 	if strings.Trim(o.Value, ",-:/ ") == "" {
 		return fmt.Sprintf("%s has no value", o.Name), "write one such as " + like
 	}
 	return "", ""
+}
+
+// zero reports whether a number is 0, whatever its unit.
+func zero(text string) bool {
+	m := number.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if m == nil {
+		return false
+	}
+	digits, _, _ := strings.Cut(m[1], "e")
+	if hex, is := strings.CutPrefix(m[1], "0x"); is {
+		digits = hex
+	}
+	return strings.Trim(digits, "0") == ""
+}
+
+// sized returns why fio cannot tell how large the files of a section are; nil if it can.
+func (s *Section) sized() error {
+	const write = "write size=${SIZE}, or a size such as size=64m"
+	var none *Option
+	for _, names := range [][]string{{"size"}, {"filesize"}, {"io_size", "io_limit"}} {
+		switch o, ok := s.Get(names...); {
+		case !ok:
+		case !zero(o.Value):
+			return nil
+		case none == nil:
+			none = &o
+		}
+	}
+	if none == nil {
+		return &Error{s.Line, 1, fmt.Sprintf("section %s has no size, so fio does not know how large its files are", s.Name), write}
+	}
+	return &Error{none.Line, none.At, fmt.Sprintf("%s=%s: the files of section %s have no bytes, and fio refuses them", none.Name, none.Value, s.Name), write}
 }
 
 // separators stand between the values of directions (,) and the ends of a range (-, : or /).

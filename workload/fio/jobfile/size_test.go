@@ -42,7 +42,7 @@ func TestBadNumber(t *testing.T) {
 			t.Errorf("%s: %v", o, err)
 		}
 	}
-	for _, o := range []string{"size=4MiB", "bs=4k-8k", "bs=4k,8k", "bsrange=4k-8k,16k-1m", "offset=50%", "size=10%", "offset=4z", "iodepth=1k", "filesize=1m:4m", "size=4B", "size=1e6"} {
+	for _, o := range []string{"size=4MiB", "bs=4k-8k", "bs=4k,8k", "bsrange=4k-8k,16k-1m", "offset=50%", "size=10%", "offset=4z", "iodepth=1k", "filesize=1m:4m", "size=4B", "size=1e6", "size=0\nfilesize=1m", "offset=0", "io_size=0", "size=0x10"} {
 		if _, err := read("[a]\nsize=1m\n"+o+"\n", data()); err != nil {
 			t.Errorf("%s: %v", o, err)
 		}
