@@ -15,9 +15,9 @@ var sizeUnits = []struct {
 	factor float64
 }{
 	// Longest first, so that "KiB" is not read as "B".
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50}, {"EiB", 1 << 60},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"PB", 1e15},
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"Pi", 1 << 50}, {"Ei", 1 << 60},
 	{"ki", 1 << 10}, {"mi", 1 << 20}, {"gi", 1 << 30}, {"ti", 1 << 40},
 	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
 	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
@@ -27,8 +27,8 @@ var sizeUnits = []struct {
 }
 
 // ParseSize reads a size such as 64KiB, 4k, 1g, 512 or 512B and returns
-// bytes. K, M, G, T, also small, and their i and iB forms are 1024-based, kB,
-// MB, GB, TB 1000-based. A fraction of a byte, a negative number or one over 8 EiB is an
+// bytes. K, M, G, T, also small, and their i and iB forms are 1024-based, as Pi and Ei are; kB,
+// MB, GB, TB, PB are 1000-based. A fraction of a byte, a negative number or one over 8 EiB is an
 // error.
 func ParseSize(text string) (int64, error) {
 	s := strings.TrimSpace(text)
@@ -48,7 +48,7 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("size %q is not a whole number of bytes", text)
 	}
 	if b >= math.MaxInt64 {
-		return 0, fmt.Errorf("size %q is too large", text)
+		return 0, fmt.Errorf("size %q is too large; write less than 8EiB", text)
 	}
 	return int64(b), nil
 }

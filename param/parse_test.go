@@ -15,14 +15,14 @@ func TestParseSize(t *testing.T) {
 		"0": 0, "512": 512, "512B": 512, "4k": 4096, "4K": 4096, "4Ki": 4096, "64KiB": 64 << 10, " 1 GiB ": 1 << 30,
 		"1kB": 1000, "1KB": 1000, "2MB": 2e6, "3GB": 3e9, "1TB": 1e12, "1M": 1 << 20, "1MiB": 1 << 20, "1T": 1 << 40,
 		"1k": 1 << 10, "1m": 1 << 20, "1g": 1 << 30, "2t": 2 << 40, "1gi": 1 << 30, "1gib": 1 << 30, "64kib": 64 << 10, "3mi": 3 << 20,
-		"1.5KiB": 1536, "0.5k": 512, "7TiB": 7 << 40, "1e3": 1000,
+		"1.5KiB": 1536, "0.5k": 512, "7TiB": 7 << 40, "1e3": 1000, "2PiB": 2 << 50, "2Pi": 2 << 50, "1PB": 1e15, "7 EiB": 7 << 60,
 	} {
 		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
 	for text, why := range map[string]string{
-		"": "write a number and a unit", "B": "write", "-1": "write", "four": "write", "1 PiB": "write", "1mb": "write", "1kb": "write", "1gB": "write", "0x10": "write", "1_000": "write",
+		"": "write a number and a unit", "B": "write", "-1": "write", "four": "write", "1 P": "write", "999999999PiB": "too large; write less than 8EiB", "8EiB": "too large", "1mb": "write", "1kb": "write", "1gB": "write", "0x10": "write", "1_000": "write",
 		"NaN": "write", "1.5": "whole number of bytes", "0.0001KiB": "whole number of bytes", "9223372036854775808": "too large", "8388608TiB": "too large", "inf": "too large", "1e999": "write",
 	} {
 		_, err := ParseSize(text)
