@@ -96,20 +96,27 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 		return a.verify(ctx, dir, r, some, f)
 	}
 	items := r.completed(withContainer(some, f.container))
+	tuned := answers(r.result, chosen, f.container)
 	switch {
 	case f.json:
 		if items == nil {
 			items = []advice.Item{}
 		}
 		return a.printJSON(struct {
-			Study    string        `json:"study"`
-			Modelled bool          `json:"modelled,omitempty"`
-			Advice   []advice.Item `json:"advice"`
-		}{r.result.Study, r.result.Modelled, items})
+			Study    string          `json:"study"`
+			Modelled bool            `json:"modelled,omitempty"`
+			Advice   []advice.Item   `json:"advice"`
+			Tuned    []analyse.Tuned `json:"tuned,omitempty"`
+		}{r.result.Study, r.result.Modelled, items, tuned})
 	case f.patch != "":
-		return a.patches(r, items, f.patch)
+		return a.patches(r, append(items, settings(tuned)...), f.patch)
+	case len(tuned) == 0 && len(r.result.Tuned) > 0 && len(items) == 0:
+		a.line("The search has found nothing for such cells.")
+		return nil
 	}
-	return text.WriteAdvice(a.stdout, r.result, items, a.textOptions(a.given(dir)))
+	shown := *r.result
+	shown.Tuned = tuned
+	return text.WriteAdvice(a.stdout, &shown, items, a.textOptions(a.given(dir)))
 }
 
 // containerName is what Kubernetes takes (RFC 1123, a label).
@@ -120,21 +127,51 @@ func withContainer(items []advice.Item, container string) []advice.Item {
 	if container == "" {
 		return items
 	}
-	rename := func(list []advice.Patch) []advice.Patch {
-		list = slices.Clone(list)
-		for i := range list {
-			list[i].Text = strings.ReplaceAll(strings.ReplaceAll(list[i].Text, "name: APP # the container's own name", "name: APP"), "name: APP", "name: "+container)
-		}
-		return list
-	}
 	for i := range items {
-		items[i].Patches = rename(items[i].Patches)
+		items[i].Patches = renamed(items[i].Patches, container)
 		items[i].Targets = slices.Clone(items[i].Targets)
 		for k := range items[i].Targets {
-			items[i].Targets[k].Patches = rename(items[i].Targets[k].Patches)
+			items[i].Targets[k].Patches = renamed(items[i].Targets[k].Patches, container)
 		}
 	}
 	return items
+}
+
+// renamed are patches with the user's container; "" leaves them as they are.
+func renamed(list []advice.Patch, container string) []advice.Patch {
+	if container == "" {
+		return list
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Text = strings.ReplaceAll(strings.ReplaceAll(list[i].Text, "name: APP # the container's own name", "name: APP"), "name: APP", "name: "+container)
+	}
+	return list
+}
+
+// answers are what a search has found for cells of a kind: a mix counts if one of its parts is of that kind.
+func answers(r *analyse.Result, chosen func(record.Cell) bool, container string) (out []analyse.Tuned) {
+	for _, t := range r.Tuned {
+		of := chosen(slices.Concat(t.Shared, t.Set))
+		for _, p := range t.Mix {
+			of = of || chosen(slices.Concat(p.Shared, t.Set))
+		}
+		if of {
+			t.Patches = renamed(t.Patches, container)
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// settings are answers of a search as items, for their patches.
+func settings(tuned []analyse.Tuned) (out []advice.Item) {
+	for i := range tuned {
+		if t := &tuned[i]; len(t.Patches) > 0 {
+			out = append(out, advice.Item{Treatment: cmp.Or(t.Shared.Key(), t.Workload), Rule: "set " + t.Set.Key(), Cells: []record.Cell{slices.Concat(t.Shared, t.Set)}, Patches: t.Patches})
+		}
+	}
+	return out
 }
 
 // fromLevels reads --from.

@@ -280,6 +280,22 @@ calls: off
 			t.Errorf("%v: exit %d, %s", args, code, o.String())
 		}
 	}
+	// The patches come back from the folder too.
+	kind := x.Patches[0].For
+	for args, want := range map[string]string{
+		"report --full":                 "patch for " + kind,
+		"report":                        "The patches that set the answers: tare advise " + own,
+		"advise":                        "patch for " + kind,
+		"advise --json":                 `"for": "` + kind + `"`,
+		"advise --patch " + kind:        "set default_vcpus=" + vcpus + ",cpu-limit=" + cores,
+		"advise --only default_vcpus=8": "The search has found nothing for such cells.",
+	} {
+		o.Reset()
+		verb, flags, _ := strings.Cut(args, " ")
+		if code := execute(t.Context(), &o, &e, append([]string{verb, own}, strings.Fields(flags)...)); code != exitOK || !strings.Contains(strings.ReplaceAll(o.String(), "\n  ", " "), want) {
+			t.Errorf("%s: exit %d, %s, want %q", args, code, o.String(), want)
+		}
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,11 @@ func Entries(r *analyse.Result, items []advice.Item) *Section {
 	case len(r.Advice) > 0:
 		s.Text("There is no advice about such cells.")
 	case len(r.Tuned) > 0 && !slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return t.Stage != tune.Found }):
-		s.Text("The search has found its answers, and nothing more has to be measured. The report of these results has them.")
+		where := " The report of these results has them."
+		if len(TunedEntries(r)) > 0 { // they stand below, with their patches
+			where = ""
+		}
+		s.Text("The search has found its answers, and nothing more has to be measured." + where)
 	default:
 		s.Text("No cost is known, and nothing was compared with a baseline: there is nothing to set.")
 	}
@@ -102,12 +106,9 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 		return e
 	}
 	e.Head += words.AdviceBrief(r, x)
-	if r.Modelled { // a patch says so wherever it is copied to
+	if r.Modelled {
 		e.Head += " (" + words.Modelled + ")"
-		e.Patches = slices.Clone(x.Patches)
-		for i := range e.Patches {
-			e.Patches[i].Text = words.ModelledPatch + "\n" + e.Patches[i].Text
-		}
+		e.Patches = modelledPatches(x.Patches)
 	}
 	add := func(lead, text string) {
 		if text != "" {
@@ -137,6 +138,15 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 		add("patches", fmt.Sprintf("from %s to %s, the costliest of %d targets; --json has all", words.Levels(r, t.From, " "), words.Levels(r, t.To, " "), n))
 	}
 	return e
+}
+
+// modelledPatches are patches that a model led to. Each says so wherever it is copied to.
+func modelledPatches(list []advice.Patch) []advice.Patch {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Text = words.ModelledPatch + "\n" + list[i].Text
+	}
+	return list
 }
 
 // adviceCells lists an item's cells compactly: the workloads, then each factor with the

@@ -266,6 +266,9 @@ func ended(r *analyse.Result, dir string) *Section {
 	}
 	s.Text(next)
 	s.Text("All tables and reasons: tare report " + folder(dir) + " --full")
+	if slices.ContainsFunc(r.Tuned, func(t analyse.Tuned) bool { return len(t.Patches) > 0 }) {
+		s.Text("The patches that set the answers: tare advise " + folder(dir))
+	}
 	n := 0
 	for i := range r.Advice {
 		if worthSetting(&r.Advice[i]) {

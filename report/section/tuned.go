@@ -36,8 +36,8 @@ func Tuned(r *analyse.Result) *Section {
 		if len(t.Mix) > 0 {
 			s.Table(tunedMix(r, t, fixed))
 		}
-		if e := (Entry{Head: "Set " + settings(t, " to "), Patches: t.Patches}); len(t.Patches) > 0 {
-			s.Blocks = append(s.Blocks, Block{Entry: &e})
+		if len(t.Patches) > 0 {
+			s.Blocks = append(s.Blocks, Block{Entry: tunedEntry(r, t, "")})
 		}
 	}
 	if r.Tuned[0].Objective != "" {
@@ -50,6 +50,27 @@ func Tuned(r *analyse.Result) *Section {
 		s.Note("The lowest of several combinations takes the fewest steps from the first levels, all factors together; of as many, it is lower in the factor named first.")
 	}
 	return s
+}
+
+// TunedEntries are the levels that a search found, an entry for each that has patches, with what it is for.
+func TunedEntries(r *analyse.Result) (out []*Entry) {
+	fixed := fixedLevels(r)
+	for i := range r.Tuned {
+		if t := &r.Tuned[i]; len(t.Patches) > 0 {
+			out = append(out, tunedEntry(r, t, tunedHead(r, t, fixed)+": "))
+		}
+	}
+	return out
+}
+
+// tunedEntry is a level that a search found, with its patches.
+func tunedEntry(r *analyse.Result, t *analyse.Tuned, lead string) *Entry {
+	e := &Entry{Head: lead + "Set " + settings(t, " to "), Patches: t.Patches}
+	if r.Modelled {
+		e.Head += " (" + words.Modelled + ")"
+		e.Patches = modelledPatches(t.Patches)
+	}
+	return e
 }
 
 // tunedNote tells the chances from the confidence of an answer, which may be higher, because it allows for the margin.

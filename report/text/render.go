@@ -36,7 +36,18 @@ func write(b *strings.Builder, s *section.Section, opt Options) {
 		}
 		paragraph(b, small(title)+":", opt)
 	}
+	blocks(b, s, opt)
+}
+
+// blocks writes what a section has, its settings numbered.
+func blocks(b *strings.Builder, s *section.Section, opt Options) {
+	entries := 0
 	for i := range s.Blocks {
+		if x := s.Blocks[i].Entry; x != nil {
+			entries++
+			writeEntry(b, entries, x, opt)
+			continue
+		}
 		block(b, &s.Blocks[i], opt)
 	}
 }

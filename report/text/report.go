@@ -117,6 +117,10 @@ func WriteAdvice(w io.Writer, res *analyse.Result, items []advice.Item, opt Opti
 		}
 		writeEntry(&b, i+1, x, opt)
 	}
+	for i, x := range section.TunedEntries(res) {
+		b.WriteString("\n")
+		writeEntry(&b, len(items)+i+1, x, opt)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -127,15 +131,7 @@ func WriteSection(w io.Writer, s *section.Section, res *analyse.Result, opt Opti
 	if res.Modelled {
 		b.WriteString(wrap(words.ModelledAbout, opt.width(), "") + "\n\n")
 	}
-	entries := 0
-	for i := range s.Blocks {
-		if x := s.Blocks[i].Entry; x != nil {
-			entries++
-			writeEntry(&b, entries, x, opt)
-			continue
-		}
-		block(&b, &s.Blocks[i], opt)
-	}
+	blocks(&b, s, opt)
 	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
 	return err
 }
