@@ -333,7 +333,11 @@ func State(r *analyse.Result) string {
 		s = fmt.Sprintf("Not finished: %d to %d trials left", r.Left.AtLeast, r.Left.AtMost)
 	}
 	if r.Left.MostTime > 0 {
-		s += ", at most " + Duration(r.Left.MostTime) + Past(r.Left)
+		s += ", at most " + Duration(r.Left.MostTime)
+		if r.Modelled { // a rehearsal does not wait for it
+			s += " of modelled time"
+		}
+		s += Past(r.Left)
 	}
 	return s
 }

@@ -91,6 +91,11 @@ func TestHonest(t *testing.T) {
 		}
 	}
 	r.Left.Past = 30 * time.Second
+	r.Modelled = true
+	if s := State(r); s != "Not finished: 4 to 9 trials left, at most 1 min of modelled time, 30 s past the budget" {
+		t.Errorf("of a rehearsal: %s", s)
+	}
+	r.Modelled = false
 	if s := State(r); s != "Not finished: 4 to 9 trials left, at most 1 min, 30 s past the budget" {
 		t.Errorf("of a budget that is too short: %s", s)
 	}
