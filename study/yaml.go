@@ -40,11 +40,14 @@ func (r *reader) bad(n *yaml.Node, instead, format string, args ...any) {
 	if n != nil {
 		e.Line, e.Column = n.Line, n.Column
 		if set, ok := r.origin[n]; ok {
-			e.File, e.Line, e.Column = "--set "+strconv.Quote(set), 0, 0
+			e.File, e.Line, e.Column = Argument(set), 0, 0
 		}
 	}
 	r.add1(e)
 }
+
+// Argument is what an error in a --set argument has in place of a file.
+func Argument(set string) string { return "--set " + strconv.Quote(set) }
 
 // short cuts an error text to a bound: it may quote half a file.
 func short(what string) string {

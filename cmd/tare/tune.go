@@ -29,6 +29,8 @@ type tuneFlags struct {
 	mix     string
 	aim     string // the objective
 	width   string
+
+	written map[string]string // the overrides that flags stand for, to the flags as they were written
 }
 
 func (a *app) tuneVerb() *cobra.Command {
@@ -71,6 +73,7 @@ func (a *app) tuneVerb() *cobra.Command {
 // asked are the factors to tune, and the overrides of the study that the flags stand for.
 func (f *tuneFlags) asked() (names, sets []string, err error) {
 	sets = slices.Clone(f.run.sets)
+	f.written = make(map[string]string)
 	for _, factor := range f.factors {
 		name, levels, given := strings.Cut(factor, "=")
 		if name != "" {
@@ -86,6 +89,7 @@ func (f *tuneFlags) asked() (names, sets []string, err error) {
 		}
 		if given {
 			sets = append(sets, name+"="+levels)
+			f.stands(name+"="+levels, "--factor", factor)
 		}
 	}
 	switch {
@@ -98,14 +102,41 @@ func (f *tuneFlags) asked() (names, sets []string, err error) {
 	}
 	if f.mix != "" {
 		sets = append(sets, "stop.mix="+f.mix)
+		f.stands("stop.mix="+f.mix, "--mix", f.mix)
 		if !slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, study.FactorWorkload+"=") }) {
-			sets = append(sets, study.FactorWorkload+"="+strings.Join(mixed(f.mix), ","))
+			those := study.FactorWorkload + "=" + strings.Join(mixed(f.mix), ",")
+			sets = append(sets, those)
+			f.stands(those, "--mix", f.mix)
 		}
 	}
 	return names, sets, nil
 }
 
-func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
+// stands notes that an override, which the user did not write, stands for a flag.
+func (f *tuneFlags) stands(set, flag, value string) {
+	if !slices.Contains(f.run.sets, set) {
+		f.written[set] = flag + " " + strconv.Quote(value)
+	}
+}
+
+// named has the mistakes of a study name the flags that were written, not the overrides that they stand for.
+func (f *tuneFlags) named(err error) error {
+	var all study.Errors
+	if errors.As(err, &all) {
+		for _, e := range all {
+			for set, flag := range f.written {
+				if e.File == study.Argument(set) {
+					e.File = flag
+					break
+				}
+			}
+		}
+	}
+	return err
+}
+
+func (a *app) tune(ctx context.Context, file string, f tuneFlags) (err error) {
+	defer func() { err = f.named(err) }()
 	names, sets, err := f.asked()
 	if err != nil {
 		return err
@@ -127,7 +158,12 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	goal := "stop.tune=" + f.reach
 	if f.aim != "" {
 		goal = "stop.objective=" + f.aim
+		f.stands(goal, "--objective", f.aim)
+	} else {
+		f.stands(goal, "--reach", f.reach)
 	}
+	f.stands("compare="+names[0], "--factor", f.factors[0])
+	f.stands("baseline="+first, "--factor", f.factors[0])
 	f.run.sets = append(sets, "compare="+names[0], "baseline="+first, goal, "tables=none")
 	for _, name := range names[1:] {
 		if _, err := a.firstLevel(st, name, sets, had); err != nil {
@@ -136,6 +172,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) error {
 	}
 	if f.aim == "" && (len(names) > 1 || len(st.Stop.Factors) > 0) {
 		f.run.sets = append(f.run.sets, "stop.factors="+strings.Join(names, ","))
+		f.stands("stop.factors="+strings.Join(names, ","), "--factor", strings.Join(names, ","))
 	}
 	if f.run.results == "" {
 		f.run.results = "results/" + st.Name + "-tune-" + plainName(strings.Join(names, "-")) + mixName(f.mix) + where.About().Suffix

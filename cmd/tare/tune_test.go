@@ -519,6 +519,10 @@ workloads:
 		{[]string{"--factor", "io_threads", "--set", "io_threads_pinned=true"}, exitUsage, "there are no I/O threads to bind"},
 		{[]string{"--factor", "io_threads", "--set", "io_threads_pinned=false", "--set", "baseline=false"}, exitOK, "Set io_threads to "},
 		{[]string{"--factor", "io_threads=1,2", "--set", "io_threads_pinned=true"}, exitOK, "Set io_threads to "},
+		{[]string{"--factor", "io_threads=1,2", "--set", "io_threads_pinned=true", "--reach", "40%"}, exitUsage, `--reach "40%": tune "40%" is not possible`},
+		{[]string{"--factor", "io_threads", "--mix", "nope=1"}, exitUsage, `--mix "nope=1": there is no workload "nope"`},
+		{[]string{"--factor", "io_threads", "--mix", "nope=1", "--set", "workload=nope"}, exitUsage, `--set "workload=nope": there is no workload "nope"`},
+		{[]string{"--factor", "io_threads=1,many"}, exitUsage, `--factor "io_threads=1,many": `},
 		{[]string{"--factor", "io_threads=4,0,2", "--set", "io_threads_pinned=false", "--set", "baseline=false"}, exitUsage, "the levels of io_threads are not in order, and the lowest of them is asked for: 4, 0, 2; write 0, 2, 4"},
 	} {
 		var o, e bytes.Buffer
