@@ -42,9 +42,9 @@ func (s *Shortage) String() string {
 }
 
 // shortage says, once a stratum has ended, what an undecided comparison of its first response would
-// need. It is nil if there is nothing to say.
+// need. It is nil if there is nothing to say, and of a search: that stops when its answer is sure, whatever its rows say.
 func (a *analysis) shortage(c *Comparison, base record.Cell, sum stat.Summary, prior stat.Prior) *Shortage {
-	if c.Verdict != stat.Undecided || !c.First || c.Ending == nil {
+	if c.Verdict != stat.Undecided || !c.First || c.Ending == nil || a.study.Stop.Searches() {
 		return nil
 	}
 	blocks := a.rule.More(sum, prior)

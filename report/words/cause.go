@@ -304,11 +304,14 @@ func CausesSentence(r *analyse.Result) string {
 	var parts []string
 	if len(costs) > 0 {
 		parts = append(parts, fmt.Sprintf("%s costs in %d of %s. The causes, each with its number of cases: %s.", subject, len(costs), Count(all, "case"), list(costs)))
-	} else {
+	} else if len(r.Tuned) == 0 || len(open) == 0 {
 		parts = append(parts, "No case is known to be slower because of "+why+".")
 	}
 	if len(open) > 0 {
 		s := fmt.Sprintf("%d are undecided: too noisy, or too few blocks.", len(open))
+		if len(r.Tuned) > 0 {
+			s = Unasked(len(open), "case")
+		}
 		if suspect > 0 {
 			s += fmt.Sprintf(" Of these, %d %s worse by more than a tenth.", suspect, plural(suspect, "looks", "look"))
 		}

@@ -76,6 +76,11 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 				of = append(of, c)
 			}
 		}
+		if len(r.Tuned) > 0 { // the headline counts what is undecided
+			if of = slices.DeleteFunc(of, unasked); len(of) == 0 {
+				continue
+			}
+		}
 		tone, text, short := costs(of, opt.items())
 		head := named(r, k.Name) + ": "
 		out = append(out, Sentence{k.Of[0].Key, tone, head + text + idles(r, k.Of[0].Cell[0]), head + short})
@@ -190,6 +195,11 @@ func Headline(r *analyse.Result) Sentence {
 	if total == 0 || total == n[noValue]+n[skipped] && r.Trials == 0 {
 		return Sentence{Tone: Note, Text: "Nothing has been compared with " + Base(r) + "."}
 	}
+	var open int // of a search
+	if len(r.Tuned) > 0 {
+		open = n[few] + n[undecided]
+		n[few], n[undecided] = 0, 0
+	}
 	var parts []string
 	for _, k := range told() {
 		if n[k] > 0 {
@@ -217,10 +227,27 @@ func Headline(r *analyse.Result) Sentence {
 	case d != nil && d.Hold < d.Called:
 		text += " " + survivors(d) + "."
 	}
+	if open == total {
+		text = ""
+	}
+	if open > 0 {
+		text = strings.TrimSpace(text + " " + Unasked(open, "comparison"))
+	}
 	if same := sameRuntime(r); len(same) > 0 {
 		text += fmt.Sprintf(" %s ran the same runtime as %s, so it is not what makes them differ.", List(same), r.Baseline)
 	}
 	return Sentence{Tone: tone(n), Text: text}
+}
+
+// unasked reports whether a comparison is undecided.
+func unasked(c *analyse.Comparison) bool {
+	k := kindOf(c)
+	return k == few || k == undecided
+}
+
+// Unasked says why a search leaves so many rows undecided.
+func Unasked(n int, what string) string {
+	return fmt.Sprintf("A search for a level stops when its answer is sure: %s left undecided %s not its question.", Count(n, what), plural(n, "was", "were"))
 }
 
 // sameRuntime lists the treatments that ran the baseline's runtime with the same settings, and differed in nothing else that is known, in

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/analyse"
+	"tare/analyse/cause"
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
@@ -300,5 +301,25 @@ func TestComparedNumbers(t *testing.T) {
 	}
 	if text := strings.Join(said, "\n"); !strings.HasPrefix(text, "Of 1 comparison with copies=1: 1 cost less.\ncopies=2: ") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestSearchIsNotUndecided: a search has its answer, so its report neither counts its rows as undecided like those of a study of
+// fixed blocks, nor says that nothing is slower. What is decided is still said.
+func TestSearchIsNotUndecided(t *testing.T) {
+	r := result(of("a", latency, 1.3, stat.Undecided), of("b", latency, 1.1, stat.Undecided))
+	r.Tuned = []analyse.Tuned{{}}
+	r.Causes = []cause.Finding{{Undecided: true, Cause: cause.None}}
+	const unasked = "A search for a level stops when its answer is sure: "
+	if all := Answer(r, Options{}); len(all) != 1 || all[0].Tone != Note || all[0].Text != unasked+"2 comparisons left undecided were not its question." {
+		t.Errorf("%+v", all)
+	}
+	if s := CausesSentence(r); !strings.HasPrefix(s, unasked+"1 case left undecided was not its question.") {
+		t.Error(s)
+	}
+	r.Compared[1] = of("b", latency, 2.1, stat.Slower)
+	all := Answer(r, Options{})
+	if len(all) != 2 || all[1].Text != "runc: 2.10 × the cost in b." || strings.Contains(all[0].Text, "too few") || !strings.HasPrefix(all[0].Text, "Of 2 comparisons") || !strings.HasSuffix(all[0].Text, unasked+"1 comparison left undecided was not its question.") {
+		t.Errorf("%+v", all)
 	}
 }
