@@ -57,8 +57,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestUndecidedBlocks: the command asks for the blocks that most of the cases need, by the
-// report's own numbers; those that need very many are named and left out of it.
+// TestUndecidedBlocks: the command asks for the blocks that most of the cases need, by the report's own numbers; those that need very many do
+// not count, and are named.
 func TestUndecidedBlocks(t *testing.T) {
 	l := newLab("fio", nil)
 	more := map[string]int{}
