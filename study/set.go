@@ -63,21 +63,7 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		default:
 			r.assign(target, name, r.made(set, value), set)
 		}
-		// The two stopping rules exclude each other, and the argument wins.
-		switch key {
-		case "stop.fixed":
-			remove(target, "looks", "width", "tune", "factors", "mix", "objective", "rule")
-		case "stop.tune":
-			remove(target, "fixed", "looks", "width", "objective", "rule")
-		case "stop.objective":
-			remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "rule")
-		case "stop.rule":
-			remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "objective")
-		case "stop.looks":
-			remove(target, "fixed", "tune", "factors", "mix", "objective")
-		case "stop.width":
-			remove(target, "fixed", "tune", "factors", "mix", "objective", "rule")
-		}
+		exclude(target, key)
 		return ""
 	case key == FactorWorkload:
 		r.choose(root, arg, values)
@@ -111,6 +97,24 @@ func (r *reader) override(root *yaml.Node, cat Catalogue, set string) (changed s
 		}
 	}
 	return key
+}
+
+// exclude removes what a setting of the stopping rule cannot be together with: the argument wins.
+func exclude(target *yaml.Node, key string) {
+	switch key {
+	case "stop.fixed":
+		remove(target, "looks", "width", "tune", "factors", "mix", "objective", "rule")
+	case "stop.tune":
+		remove(target, "fixed", "looks", "width", "objective", "rule")
+	case "stop.objective":
+		remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "rule")
+	case "stop.rule":
+		remove(target, "fixed", "looks", "width", "tune", "factors", "mix", "objective")
+	case "stop.looks":
+		remove(target, "fixed", "tune", "factors", "mix", "objective")
+	case "stop.width":
+		remove(target, "fixed", "tune", "factors", "mix", "objective", "rule")
+	}
 }
 
 // choose keeps only the named workloads.
