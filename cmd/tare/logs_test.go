@@ -41,7 +41,7 @@ func TestLogFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, report := logged(t, by, exitOK, "run", file, "-o", filepath.Join(dir, "r"), "--wait", "--log-format", "json")
-	if !strings.HasPrefix(report, "logs: what each slowdown costs") {
+	if !strings.HasPrefix(report, "logs: what each level of slowdown costs") {
 		t.Errorf("the report is %q", report)
 	}
 	ends, messages := 0, 0
