@@ -19,7 +19,7 @@ type facts struct {
 	baseLoad  float64 // the same of the baseline
 	pinned    float64 // processors that the sandbox may use; 0: any
 	calls     *Calls
-	price     *Price // CPU a unit of work beside the baseline, which texts say; nil: there is none
+	price     *Price // of the CPU time per unit of work, as a ratio to the baseline, which the texts state; nil: not known
 	polling   bool   // the helper's thread is busy whatever there is to do
 	natively  *stays // the baseline's time taken apart, which all trials of a cell share; nil: not yet
 	from      difference

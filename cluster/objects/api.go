@@ -144,7 +144,7 @@ func (a *api) send(ctx context.Context, method, path string, body []byte, kind .
 
 // warn keeps warnings that it has not seen, such as that of a field that the server does not know (RFC 7234, section 5.5).
 func (a *api) warn(headers []string) {
-	all, _ := utilnet.ParseWarningHeaders(headers) // what is no warning is left out
+	all, _ := utilnet.ParseWarningHeaders(headers) // it skips malformed headers
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range all {

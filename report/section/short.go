@@ -47,9 +47,9 @@ func alone(r *analyse.Result) bool {
 
 // title says what was measured.
 func title(r *analyse.Result) string {
-	what := r.Compare
-	if what != study.FactorSandbox {
-		what = "level of " + what
+	what := study.FactorSandbox
+	if !words.BySandbox(r) {
+		what = "level of " + r.Compare
 	}
 	s := fmt.Sprintf("%s: what each %s costs compared with %s, %s", r.Study, what, words.Base(r), words.Count(r.Trials, "trial"))
 	if alone(r) {
@@ -170,7 +170,7 @@ func Costs(r *analyse.Result) *Section {
 		return s
 	}
 	what := "times " + r.Baseline + "'s cost"
-	if r.Compare != study.FactorSandbox {
+	if !words.BySandbox(r) {
 		what = "times the cost with " + words.Base(r)
 	}
 	t := NewTable(1, what, baseline)

@@ -24,9 +24,12 @@ func Treatment(r *analyse.Result, c record.Cell) string {
 // Base names the baseline in a sentence: a sandbox by its name, a level of another factor as factor=level.
 func Base(r *analyse.Result) string { return named(r, r.Baseline) }
 
+// BySandbox reports whether sandboxes are compared, whose names say what they are.
+func BySandbox(r *analyse.Result) bool { return r.Compare == "" || r.Compare == study.FactorSandbox }
+
 // named puts the compared factor before a level that does not say what it is, such as a number.
 func named(r *analyse.Result, level string) string {
-	if r.Compare == "" || r.Compare == study.FactorSandbox {
+	if BySandbox(r) {
 		return level
 	}
 	return r.Compare + "=" + level
