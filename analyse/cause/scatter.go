@@ -68,14 +68,15 @@ func (v verdict) doubt(all []rule, f *facts) verdict {
 	if f.baseline || !(d.open > 0) {
 		return v
 	}
-	because := fmt.Sprintf("the trials scatter: a cost of %.0f %% may hide in it", 100*math.Expm1(max(0, d.worse)+d.open))
+	scatter := fmt.Sprintf("the trials scatter: a cost of %.0f %% may hide in it", 100*math.Expm1(max(0, d.worse)+d.open))
+	because := scatter
 	if f.costs && d.worse > d.open {
 		because = "this resource is as full in the baseline, so it does not explain the cost alone"
 	}
 	switch {
 	case v.cause == None || v.cause == Depth: // nothing that costs
 		if f.undecided && d.worse+d.open > math.Log(hiddenNone) {
-			return v.untold(because, v.cause, Other)
+			return v.untold(scatter, v.cause, Other)
 		}
 	case v.cause == Unknown || v.cause == Untold || v.cause == Other:
 	case v.cycle && f.costs:

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +37,15 @@ func TestDoubt(t *testing.T) {
 		if got := v.doubt(rules(), &f); got.cause != c.want || c.want == Untold && (got.among[0] != v.cause || got.because == "") {
 			t.Errorf("%s: %s %v, want %s (%s)", c.name, got.cause, got.among, c.want, v.cause)
 		}
+	}
+}
+
+// TestDoubtOfDepth: a cost by a shallow queue that is not decided is left open because of the
+// scatter. What the baseline fills is not the reason: nothing is full.
+func TestDoubtOfDepth(t *testing.T) {
+	f := facts{costs: true, undecided: true, from: difference{1.1, 0.9}}
+	got := verdict{cause: Depth}.doubt(rules(), &f)
+	if got.cause != Untold || !strings.Contains(got.because, "the trials scatter") {
+		t.Errorf("%s, because %q", got.cause, got.because)
 	}
 }

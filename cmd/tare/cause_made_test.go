@@ -86,8 +86,8 @@ func (m *madeCause) run(t *testing.T) {
 }
 
 // judge says in what a finding is not what is wanted; "" if it is. It is excused where
-// others had the host, and the verdict names nothing else: a wrong name is wrong on a
-// busy host too.
+// others had the host or the trials scattered too much to decide the cost, and the verdict names
+// nothing else: a wrong name is wrong on a busy host too.
 func (w *wanted) judge(t *testing.T, got *made) (text string, excused bool) {
 	t.Helper()
 	f := w.find(t, got)
@@ -101,6 +101,9 @@ func (w *wanted) judge(t *testing.T, got *made) (text string, excused bool) {
 	others := got.others[f.Cell.Key()]
 	if others > otherLoad && slices.Contains([]cause.Name{cause.Host, cause.None, cause.Untold}, f.Cause) {
 		return fmt.Sprintf("%s: %s, want %s: others used %.1f of this host's %d cores meanwhile", f.Cell, f.Cause, w.cause, others, runtime.NumCPU()), true
+	}
+	if f.Undecided && f.Cause == cause.Untold && slices.Contains(f.Among, w.cause) {
+		return fmt.Sprintf("%s: the trials scatter, so neither the cost nor its cause is decided: %s", f.Cell, f.Text), true
 	}
 	text = fmt.Sprintf("%s: %s %s among %v, want %s %s (others used %.1f cores): %s", f.Cell, f.Cause, f.Role, f.Among, w.cause, w.role, others, f.Text)
 	for _, r := range f.Readings {
