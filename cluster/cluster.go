@@ -267,9 +267,9 @@ func (s *Site) left(d *deployment) {
 // removeWithin bounds the end of a connection, whatever state the cluster is in.
 const removeWithin = time.Minute
 
-// close ends the coordinator and deletes the study's objects. It reports those that it cannot delete.
+// close ends the coordinator and deletes the study's objects. It reports those that it cannot delete, and leaves the command that
+// removes them with Site.Left.
 func (c *connection) close() {
-	defer c.site.left(nil)
 	if c.keep != nil {
 		defer func() { _ = c.keep(nil) }()
 	}
@@ -280,7 +280,10 @@ func (c *connection) close() {
 	defer cancel()
 	if err := c.made.remove(ctx); err != nil {
 		c.site.Say("%v", err)
+		c.site.left(&c.made)
+		return
 	}
+	c.site.left(nil)
 }
 
 // upWithin is how long the coordinator may take to run: its image may have to be pulled.

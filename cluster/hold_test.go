@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +31,7 @@ type studies struct {
 	shared []corev1.ServiceAccount // claims of studies that share a namespace
 	denied string                  // the resource that the user may not list in the whole cluster
 	rests  bool                    // the coordinators have given up their nodes
+	stays  bool                    // the user may not delete namespaces
 	change func(s *studies)        // after a list or a creation; s.mu is held
 }
 
@@ -63,6 +65,9 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.all[n.Name] = n
 		_ = json.NewEncoder(w).Encode(n)
 		s.change(s)
+	case r.Method == http.MethodDelete && s.stays:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"it is forbidden: User \"ann\" cannot delete resource \"namespaces\" in API group \"\" in the namespace \"`+parts[3]+`\""}`)
 	case r.Method == http.MethodDelete:
 		delete(s.all, parts[3])
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
@@ -183,6 +188,30 @@ func TestPromise(t *testing.T) {
 	// A tare that was killed here comes back.
 	if back, err := s.reconnect(t.Context(), card); back != nil || err != nil || len(api.all) > 0 {
 		t.Errorf("%v, %v, %d namespaces are left", back, err, len(api.all))
+	}
+}
+
+// TestCloseLeft: what cannot be removed at the end of a study is told with the command that removes it, and that command stays known. Who
+// then comes back cannot begin before it is removed.
+func TestCloseLeft(t *testing.T) {
+	api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}}
+	s := api.site(t)
+	left, said := "", ""
+	s.Left = func(command string) { left = command }
+	s.Say = func(format string, args ...any) { said = fmt.Sprintf(format, args...) }
+	c := &connection{site: s, made: deployment{api: s.api, id: "told", namespace: namespace("told"), made: []string{namespace("told")}}}
+	for _, api.stays = range []bool{true, false} {
+		api.begin("told", "node1")
+		const clean = "tare clean --on k8s --study told"
+		if c.close(); api.stays && (left != clean || !strings.Contains(said, `user "ann" may not delete namespaces`) || !strings.Contains(said, "`"+clean+"`")) || !api.stays && left != "" {
+			t.Errorf("stays %t: left %q, said %s", api.stays, left, said)
+		}
+	}
+	api.begin("told", "node1")
+	api.stays = true
+	back, err := s.reconnect(t.Context(), []byte(`{"id": "told", "namespace": "tare-told", "made": ["tare-told"], "starting": true}`))
+	if unable := (*site.UnableError)(nil); back != nil || !errors.As(err, &unable) || !strings.Contains(err.Error(), "`tare clean --on k8s --study told`") {
+		t.Errorf("%v, %v", back, err)
 	}
 }
 

@@ -248,6 +248,14 @@ func (s *Site) rejoin(ctx context.Context, c *connection) error {
 // returnWithin bounds a try to return to a coordinator.
 const returnWithin = 20 * time.Second
 
+// clear removes what is left of a study that has ended.
+func (c *connection) clear(ctx context.Context) error {
+	if err := c.made.remove(ctx); err != nil {
+		return &site.UnableError{Err: err}
+	}
+	return nil
+}
+
 // reconnect returns to the coordinator of a ticket; nil without an error if it has ended, or if the study was killed while it
 // started. What is left of it is then removed.
 func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) {
@@ -260,11 +268,11 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 	c := &connection{site: s, user: t.User, made: deployment{api: s.api, id: t.ID, namespace: t.Namespace, shared: t.Shared, made: t.Made, nodes: t.Nodes}}
 	if t.Starting {
 		s.Say("removing study %s, which was killed before its first trial", t.ID)
-		return nil, c.made.remove(ctx)
+		return nil, c.clear(ctx)
 	}
 	used := s.unused(ctx, t.ID, t.Namespace, time.Time{})
 	if used == nil {
-		return nil, c.made.remove(ctx)
+		return nil, c.clear(ctx)
 	}
 	if now := s.About().Flag; now != t.Flags {
 		return nil, &site.FlagsError{Err: fmt.Errorf("the study in namespace %s was started with other flags than %s; to return to it, repeat the command with `%s`; to end it, run `%s`", t.Namespace, now, t.Flags, c.made.clean())}
@@ -279,7 +287,7 @@ func (s *Site) reconnect(ctx context.Context, text []byte) (*connection, error) 
 		return nil, fmt.Errorf("cannot return to the study in namespace %s, which has given up its nodes and keeps its results for you: %w", t.Namespace, other)
 	}
 	if used = s.unused(ctx, t.ID, t.Namespace, time.Time{}); used == nil { // the coordinator has ended meanwhile
-		return nil, c.made.remove(ctx)
+		return nil, c.clear(ctx)
 	}
 	return nil, &site.UnableError{Err: fmt.Errorf("cannot reach the study in namespace %s, which continues there: %w; try again, or end it with `%s`", t.Namespace, err, c.made.clean())}
 }

@@ -39,6 +39,14 @@ func coded(code int, format string, args ...any) error {
 	return &codedError{code, fmt.Errorf(format, args...)}
 }
 
+// leftBehind is the error of a verb that is done but could not remove what it made on a cluster. The reasons are printed already.
+func (a *app) leftBehind() error {
+	if command := a.left.Load(); command != nil && *command != "" {
+		return coded(exitHost, "a part of the study is still in the cluster; remove it with `%s`", *command)
+	}
+	return nil
+}
+
 // exitCode prints an error as a user should see it and chooses the exit code.
 func exitCode(err error, stderr io.Writer) int {
 	if err == nil {

@@ -42,3 +42,18 @@ func TestCleanStays(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLeftBehind: a verb fails if something of its study stays on the cluster, and names the command that removes it.
+func TestLeftBehind(t *testing.T) {
+	a := &app{}
+	if err := a.leftBehind(); err != nil {
+		t.Error(err)
+	}
+	for command, want := range map[string]int{"": exitOK, "tare clean --on k8s --study t1": exitHost} {
+		a.left.Store(&command)
+		var said strings.Builder
+		if code := exitCode(a.leftBehind(), &said); code != want || !strings.Contains(said.String(), command) {
+			t.Errorf("%q: %d, %s", command, code, &said)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func program(ctx context.Context, stdout, stderr io.Writer, args []string, enter
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.leftBehind()
+	}
 	var told io.Writer = a.stderr
 	if a.logs != nil {
 		told = io.Discard

@@ -28,7 +28,7 @@ type app struct {
 	enter          func(string)                    // goes on in a user namespace, with this directory for runs; nil in tests
 	logs           *logs                           // messages as JSON; nil: as text
 	told           atomic.Pointer[sync.Map]        // messages that are not said again; nil: all are
-	left           atomic.Pointer[string]          // the command that cleans up if this process ends now; nil: `tare clean`, "": nothing to clean up
+	left           atomic.Pointer[string]          // the command that removes what is on the cluster; nil: `tare clean`, "": nothing to clean up
 	offers         func() (study.Catalogue, error) // what a study can be made of at a cluster; nil: what this host offers
 }
 
