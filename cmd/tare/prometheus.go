@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"tare/run"
 	"tare/site"
 	"tare/site/prometheus"
 )
@@ -74,4 +75,13 @@ func (f *prometheusFlags) server(ctx context.Context, detach bool) (*prometheus.
 		}
 	}
 	return s, nil
+}
+
+// asks is a session that asks the server after each trial. It names the queries that have no figures now.
+func (a *app) asks(ctx context.Context, of *prometheus.Server, s site.Session) site.Session {
+	a.say("after each trial, tare waits %s for two scrapes of %s", of.Settle(), of.URL)
+	for _, q := range of.Silent(ctx, run.Nodes(s)) {
+		a.say("Prometheus has no figures now for query %s; stop and correct its names and labels (%s/graph shows what there is), unless it is about pods that only trials start", q, strings.TrimSuffix(of.URL, "/"))
+	}
+	return &prometheus.Session{Session: s, Server: of}
 }

@@ -14,7 +14,6 @@ import (
 	"tare/report/words"
 	"tare/run"
 	"tare/site"
-	"tare/site/prometheus"
 	"tare/store"
 	"tare/study"
 )
@@ -143,8 +142,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		}
 	}
 	if asked != nil {
-		s = &prometheus.Session{Session: s, Server: asked}
-		a.say("after each trial, tare waits %s for two scrapes of %s", asked.Settle(), f.figures.url)
+		s = a.asks(ctx, asked, s)
 	}
 	return a.measure(ctx, st, at, s, db, f, returned)
 }

@@ -139,6 +139,25 @@ func parse(text []byte, from time.Time) ([]record.Series, error) {
 	return out, nil
 }
 
+// Silent lists, by name, the queries for whose last scrapes the server has no points, on at least one of the nodes. A query without
+// $node is asked once. Queries that fail are left out: a trial's warning says why.
+func (s *Server) Silent(ctx context.Context, nodes []string) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Queries)) {
+		for i, node := range nodes {
+			query := strings.ReplaceAll(s.Queries[name], "$node", node)
+			if i > 0 && query == s.Queries[name] {
+				break
+			}
+			now := time.Now()
+			if series, err := s.Range(ctx, query, now.Add(-s.Settle()), now); err == nil && len(series) == 0 {
+				out = append(out, name+": "+query)
+				break
+			}
+		}
+	}
+	return out
+}
+
 // labels are those of a metric, without its name.
 func labels(metric map[string]string) record.Labels {
 	var pairs []string

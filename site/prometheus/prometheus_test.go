@@ -98,6 +98,37 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// TestSilent: queries without figures are found before a trial, also those that lack them for one node only. Each node is asked about
+// only if the query names it.
+func TestSilent(t *testing.T) {
+	asked := map[string]int{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query, series := r.FormValue("query"), ""
+		asked[query]++
+		switch query {
+		case "up", "of n1":
+			series = fmt.Sprintf(`{"metric":{},"values":[[%d,"1"]]}`, time.Now().Unix())
+		case "sum(":
+			_, _ = w.Write([]byte(`{"status":"error","error":"bad"}`))
+			return
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, series)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer func() { _ = server.Close() }()
+	s := &Server{URL: "http://" + l.Addr().String(), Scrape: time.Minute, Queries: map[string]string{"here": "up", "gone": "down", "by_node": "of $node", "wrong": "sum("}}
+	if got := strings.Join(s.Silent(t.Context(), []string{"n1", "n2"}), "; "); got != "by_node: of n2; gone: down" {
+		t.Error(got)
+	}
+	if asked["up"] != 1 || asked["of n1"] != 1 || asked["of n2"] != 1 {
+		t.Errorf("asked %v", asked)
+	}
+}
+
 // TestNoPrometheus: what answers is something else, or nothing.
 func TestNoPrometheus(t *testing.T) {
 	answer := ""
