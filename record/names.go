@@ -124,6 +124,7 @@ const (
 	// FactNode, FactCPULimit and FactMemoryLimit end the names of a trial's facts: the node that a
 	// role's sandbox was on, and the limits that were in force there, in cores and bytes, or "none".
 	FactNode        = "node"
+	FactPod         = "pod" // its UID
 	FactCPULimit    = "cpu_limit_in_force"
 	FactMemoryLimit = "memory_limit_in_force"
 	// Further facts of what a role's sandbox stood on. FactHandler is what the container runtime

@@ -22,8 +22,8 @@ type Difference struct {
 	B     string `json:"b"`
 }
 
-// unknown stands for what a description does not have.
-const unknown = "-"
+// Unknown stands for what a description does not have.
+const Unknown = "-"
 
 // warning begins the field of a host's warning.
 const warning = "warning "
@@ -35,7 +35,7 @@ type described struct {
 }
 
 func (d *described) add(field, value string) {
-	value = cmp.Or(value, unknown)
+	value = cmp.Or(value, Unknown)
 	v, ok := d.values[field]
 	if !ok {
 		d.order = append(d.order, field)
@@ -59,7 +59,7 @@ func Differences(a, b []Folder) []Difference {
 	}
 	text := func(v []string) string {
 		if len(v) == 0 {
-			return unknown
+			return Unknown
 		}
 		return strings.Join(v, ", then ")
 	}
@@ -157,6 +157,9 @@ func (d *described) facts(s Folder, machines int) {
 	for i := range trials {
 		level, _ := trials[i].Cell.Get(s.Study.Compare)
 		for _, k := range slices.Sorted(maps.Keys(trials[i].Facts)) {
+			if k == record.FactPod || strings.HasSuffix(k, "."+record.FactPod) { // another one in each trial, however few there are
+				continue
+			}
 			own.add(s.Study.Compare+"="+level+": "+k, fact(k, trials[i].Facts[k]))
 		}
 	}

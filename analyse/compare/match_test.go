@@ -213,9 +213,9 @@ func TestDifferences(t *testing.T) {
 	other.Warnings = []record.Warning{{Code: "load", Text: "load 1.3"}, {Code: "swap", Text: "it swaps"}}
 	a.Sessions = []store.Session{{TareVersion: "1", Host: host}}
 	b.Sessions = []store.Session{{TareVersion: "1", Host: host}, {TareVersion: "2", Host: other}, {TareVersion: "2", Host: other}}
-	b.Study.Stop.Fixed = 9
+	b.Study.Stop.Fixed = 9 // the pod of A, in few trials, looks like a fact that is always the same
 	for i := range a.Trials {
-		a.Trials[i].Facts = map[string]string{"version": "1.1.5", "pid": fmt.Sprint(i), "collector.proc": "files of /proc: load: map pids: not permitted", "collector.host": "files", "main.runtime": "/usr/sbin/runc"}
+		a.Trials[i].Facts = map[string]string{"version": "1.1.5", "main.pod": "f00d", "pid": fmt.Sprint(i), "collector.proc": "files of /proc: load: map pids: not permitted", "collector.host": "files", "main.runtime": "/usr/sbin/runc"}
 	}
 	for i := range b.Trials {
 		b.Trials[i].Facts = map[string]string{"version": "1.2.0", "pid": fmt.Sprint(100 + i), "collector.proc": "files of /proc: load: map seen: not permitted", "collector.host": "registers",

@@ -296,7 +296,7 @@ const deviceKVM = "devices.kubevirt.io/kvm"
 func (i *instance) Facts() map[string]string {
 	k, vmi, v := i.kind, i.machine.vmi, i.kind.disk
 	f := map[string]string{
-		"sandbox": k.name, record.FactNode: i.launcher.Spec.NodeName, "pod": string(i.launcher.UID),
+		"sandbox": k.name, record.FactNode: i.launcher.Spec.NodeName, record.FactPod: string(i.launcher.UID),
 		record.FactAccelerator: record.AcceleratorTCG, "launcher": vmi.Status.LauncherContainerImageVersion,
 	}
 	for _, c := range i.launcher.Spec.Containers {

@@ -20,7 +20,7 @@ import (
 func (i *instance) Facts() map[string]string {
 	p := i.pod
 	f := map[string]string{
-		"sandbox": i.kind.name, record.FactNode: p.Spec.NodeName, "pod": string(p.UID), record.FactRuntimeClass: i.kind.class,
+		"sandbox": i.kind.name, record.FactNode: p.Spec.NodeName, record.FactPod: string(p.UID), record.FactRuntimeClass: i.kind.class,
 		"image": p.Spec.Containers[0].Image, record.FactImageDigest: digest(p),
 		record.FactHandler: i.kind.handler, record.FactQOS: string(p.Status.QOSClass),
 	}

@@ -52,10 +52,7 @@ func comparison(res *compare.Result, opt CompareOptions) []*section.Section {
 	if len(res.Differences) == 0 {
 		head.Text("The descriptions of hosts, tools and studies are the same.")
 	}
-	for _, d := range res.Differences {
-		differences.Title = "What else is different"
-		differences.Item(d.Field, d.A+" -> "+d.B)
-	}
+	listDifferences(res, differences)
 	order := rowOrder(res, opt)
 	seen := make(map[string]bool)
 	for _, q := range []compare.Question{compare.Cost, compare.Level} {
@@ -76,6 +73,42 @@ func comparison(res *compare.Result, opt CompareOptions) []*section.Section {
 	sums.Text(counts(res, opt.All))
 	out = append(out, changeLegend(res, seen), sums, missing(res))
 	return append(out, gates(res, opt)...)
+}
+
+// fewLone is how many facts of sandboxes that only one side has are listed with their values.
+const fewLone = 3
+
+// listDifferences lists what else is different. Results of which only one was observed have many facts that the other lacks: these share
+// a line, because nobody can tell whether they differ.
+func listDifferences(res *compare.Result, s *section.Section) {
+	lone := map[string][]string{} // facts by the side that has them
+	in := func(d compare.Difference) (side, fact string) {
+		_, fact, is := strings.Cut(d.Field, ": ")
+		switch {
+		case !is || !strings.HasPrefix(d.Field, res.Compare+"="):
+		case d.B == compare.Unknown:
+			return "A", fact
+		case d.A == compare.Unknown:
+			return "B", fact
+		}
+		return "", ""
+	}
+	for _, d := range res.Differences {
+		s.Title = "What else is different"
+		if side, fact := in(d); side != "" {
+			lone[side] = ordered.Add(lone[side], fact)
+		}
+	}
+	for _, d := range res.Differences {
+		if side, _ := in(d); len(lone[side]) <= fewLone {
+			s.Item(d.Field, d.A+" -> "+d.B)
+		}
+	}
+	for _, side := range []string{"A", "B"} {
+		if facts := lone[side]; len(facts) > fewLone {
+			s.Item("known only of "+side, strings.Join(facts, ", ")+" (--json has the values)")
+		}
+	}
 }
 
 // rowOrder chooses the rows and their order.

@@ -85,6 +85,28 @@ func TestWriteCompare(t *testing.T) {
 	}
 }
 
+// TestLoneFacts: many facts of which one side knows nothing share a line. A few are listed with their values.
+func TestLoneFacts(t *testing.T) {
+	res := &compare.Result{Compare: "sandbox", Differences: []compare.Difference{{Field: "kernel", A: "6.1.0", B: "-"}, {Field: "sandbox=runc: main.flags", A: "-", B: "--x"}}}
+	for _, box := range []string{"process", "runc"} {
+		for _, fact := range []string{"node_kernel", "network", "cpu_limit_in_force", "root_file_system"} {
+			res.Differences = append(res.Differences, compare.Difference{Field: "sandbox=" + box + ": main." + fact, A: "known", B: "-"})
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteCompare(&b, res, CompareOptions{Options: Options{Width: 200}}); err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]int{
+		"kernel: 6.1.0 -> -": 1, "sandbox=runc: main.flags: - -> --x": 1, "known -> -": 0,
+		"known only of A: main.node_kernel, main.network, main.cpu_limit_in_force, main.root_file_system (--json has the values)": 1,
+	} {
+		if got := strings.Count(b.String(), want); got != n {
+			t.Errorf("%d times %q in\n%s", got, want, b.String())
+		}
+	}
+}
+
 // TestCompareOrder: what changed comes first, the farthest from 1 first, be it
 // above or below; what has no ratio is in no table.
 func TestCompareOrder(t *testing.T) {
