@@ -51,7 +51,7 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	}
 	selector, err := labels.ValidatedSelectorFromSet(ours)
 	if err != nil {
-		return nil, &NoStudyError{fmt.Errorf("--study %s is not a study ID: %w", study, err)}
+		return nil, &NoStudyError{fmt.Errorf("--study %s is not a study ID, which has only letters and digits; `tare clean --on k8s%s --dry-run` lists the studies", study, s.in())}
 	}
 	which := selector.String()
 	if s.Namespace != "" {
@@ -59,7 +59,11 @@ func (s *Site) clean(ctx context.Context, study string, dry bool) ([]claim.Lefto
 	}
 	var all corev1.NamespaceList
 	if err := s.api.List(ctx, "", which, &all); err != nil {
-		return nil, &site.UnableError{Err: fmt.Errorf("cannot list the namespaces of %s: %w", s.api.Server(), explained(err, s.Namespace))}
+		also := ""
+		if kube.IsForbidden(err) {
+			also = "; if your studies have -n NAMESPACE, so must this command"
+		}
+		return nil, &site.UnableError{Err: fmt.Errorf("cannot list the namespaces of %s: %w%s", s.api.Server(), explained(err, s.Namespace), also)}
 	}
 	var out []claim.Leftover
 	removed := map[string]bool{}

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,7 +28,12 @@ var errCredentials = errors.New("the API server rejects the kubeconfig's credent
 // explained says what to do about a refusal of the API server. The namespace is that of -n; "": studies have their own.
 func explained(err error, namespace string) error {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	var failed *url.Error
+	switch {
+	case errors.As(err, &status):
+	case errors.As(err, &failed) && !errors.Is(err, context.Canceled): // no API server has answered
+		return fmt.Errorf("%w; %s", err, kube.Unreached)
+	default:
 		return err
 	}
 	if apierrors.IsUnauthorized(err) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -22,6 +23,15 @@ func refusal(message string) error {
 
 // TestExplained: an answer of the API server says what is wrong and what to do.
 func TestExplained(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	s := reached(t, server)
+	server.Close()
+	if _, err := s.Clean(t.Context(), "", true); err == nil || !strings.HasSuffix(err.Error(), "(network, VPN), or give another --context") {
+		t.Errorf("nobody answers: %v", err)
+	}
+	if _, err := s.Clean(t.Context(), "../x", true); err == nil || !strings.Contains(err.Error(), "which has only letters and digits; `tare clean --on k8s --dry-run` lists the studies") {
+		t.Errorf("not an ID: %v", err)
+	}
 	const observed = `host namespaces (hostPID=true), allowPrivilegeEscalation != false (container "observer" must set securityContext.allowPrivilegeEscalation=false), ` +
 		`unrestricted capabilities (container "observer" must set securityContext.capabilities.drop=["ALL"]; container "observer" must not include "PERFMON, SYS_PTRACE)" in securityContext.capabilities.add), ` +
 		`restricted volume types (volume "cgroup" uses restricted volume type "hostPath"), runAsNonRoot != true (pod or container "observer" must set securityContext.runAsNonRoot=true), ` +

@@ -145,6 +145,9 @@ func newScheme() (*runtime.Scheme, error) {
 // dialWithin is the time limit for a connection to the API server.
 const dialWithin = 10 * time.Second
 
+// Unreached says what to do about an API server that does not answer.
+const Unreached = "check that the cluster runs and that this machine can reach it (network, VPN), or give another --context"
+
 // Ping asks the server once whether it answers. Other functions try for a minute.
 func (c *Client) Ping(ctx context.Context) error {
 	err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
@@ -152,7 +155,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	if err == nil || errors.As(err, &answer) {
 		return nil
 	}
-	return fmt.Errorf("cannot reach the API server %s: %w; check that the cluster runs and that this machine can reach it, or give another --context", c.Server(), err)
+	return fmt.Errorf("cannot reach the API server %s: %w; %s", c.Server(), err, Unreached)
 }
 
 // Server is the address of the API server.

@@ -28,6 +28,9 @@ func unusable(rules *clientcmd.ClientConfigLoadingRules, w Where, why error) err
 	}
 	config, err := rules.Load()
 	if err != nil {
+		if file, _, is := strings.Cut(err.Error(), ": couldn't get version/kind"); is { // what follows is about types of Go
+			return fmt.Errorf("%s is not a kubeconfig; %s", strings.TrimPrefix(file, "error loading config file "), instead)
+		}
 		return fmt.Errorf("cannot read the kubeconfig %s; correct it, or %s", strings.TrimPrefix(err.Error(), "error loading config file "), instead)
 	}
 	context := cmp.Or(w.Context, config.CurrentContext)

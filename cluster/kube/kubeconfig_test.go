@@ -25,6 +25,7 @@ func TestUnusable(t *testing.T) {
 		"there is no kubeconfig " + filepath.Join(dir, "none") + "; give another with --kubeconfig FILE": {Kubeconfig: filepath.Join(dir, "none")},
 		"is a directory; correct it, or give another with --kubeconfig FILE":                             {Kubeconfig: dir},
 		"yaml: line 1: did not find expected node content; correct it":                                   {Kubeconfig: write("foo: [")},
+		`" is not a kubeconfig; give another with --kubeconfig FILE`:                                     {Kubeconfig: write("root:x:0:0\n")},
 		"has no context, and so names no cluster":                                                        {Kubeconfig: write("")},
 		`the kubeconfig has no context "nope"; give --context with one of "home", "torn", "work"`:        {Kubeconfig: write(two), Context: "nope"},
 		`the kubeconfig has no current context; give --context with one of "home", "torn", "work"`:       {Kubeconfig: write(two)},

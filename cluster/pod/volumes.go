@@ -216,6 +216,9 @@ func (s *Study) hasClass(name string) error {
 		return nil
 	}
 	names := []string{noClass}
+	if slices.ContainsFunc(s.Storage, func(c StorageClass) bool { return c.Default }) {
+		names = append(names, defaultClass)
+	}
 	for _, c := range s.Storage {
 		if names = append(names, c.Name); c.Name == name || name == defaultClass && c.Default {
 			return nil

@@ -81,6 +81,7 @@ func TestCheckVolumes(t *testing.T) {
 		{"runc", onClass(defaultClass, volume.Block, volume.Disk), []StorageClass{{Name: "fast", Default: true}}, ""},
 		{"runc", onClass(defaultClass, volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no default"},
 		{"runc", onClass("slow", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast"}}, "no StorageClass \"slow\"; write one of none, fast"},
+		{"runc", onClass("slow", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast", Default: true}}, "write one of none, default, fast"},
 		{"runc", onClass("fast", volume.Filesystem, volume.Disk), []StorageClass{{Name: "fast", Keeps: true}}, "Retain"},
 		{"runc", onClass(noClass, volume.Block, volume.Disk), nil, "add --set storage-class=default --set claim-size=20GiB, or"},
 		{"runc", sized, nil, "add --set storage-class=default, or"},
