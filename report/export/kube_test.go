@@ -114,6 +114,17 @@ func TestVEP411(t *testing.T) {
 	if a := got.Aggregate; a.Good != 1 || a.Failed != 1 || len(a.Comparisons) != 3 || a.Comparisons[1]["ratio"] != 2.0 || a.Comparisons[1]["metric"] != "latency_seconds" {
 		t.Errorf("aggregate %v", a)
 	}
+	res := testResult()
+	res.Left.AtLeast = 2
+	b.Reset()
+	if err := VEP411(&b, p, res, sequence(testTrials())); err != nil || !strings.Contains(b.String(), `"status":"unknown"`) {
+		t.Errorf("with trials left: %v, %s", err, b.String())
+	}
+	for version, want := range map[string]string{"1.2": "unknown", "unknown": "unknown", "(devel)": "unknown", "533e6d5c-dirty": "533e6d5c", "v1.2-5-g533e6d5c": "533e6d5c", "v0.0.0-20261128234856-533e6d5c0a1b+dirty": "533e6d5c0a1b"} {
+		if got := commit(version); got != want {
+			t.Errorf("%s: commit %s, want %s", version, got, want)
+		}
+	}
 	if got := metricName("fio", "throughput", record.BytesPerSecond); got != "guest_io_throughput_bytes_per_second" {
 		t.Error(got)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"tare/analyse"
@@ -67,7 +68,7 @@ func VEP411(w io.Writer, p Provenance, res *analyse.Result, trials Trials) error
 	d := document{w: bufio.NewWriter(w)}
 	type object = map[string]any
 	d.field("schema_version", vepSchema)
-	d.field("tool", object{"name": "tare", "version": p.Version, "git_commit": unknown})
+	d.field("tool", object{"name": "tare", "version": p.Version, "git_commit": commit(p.Version)})
 	d.field("scenario", object{"name": "tare/" + p.Study, "version": p.version()})
 	d.field("timestamp", p.Started.UTC().Format(time.RFC3339))
 	if p.Modelled {
@@ -122,8 +123,11 @@ func VEP411(w io.Writer, p Provenance, res *analyse.Result, trials Trials) error
 	d.text("]")
 	d.field("aggregate", object{"operation_success_count": good, "operation_failure_count": failed, "comparisons": compared(res)})
 	status := "Success"
-	if stopped > 0 {
+	switch {
+	case stopped > 0:
 		status = "Failed"
+	case res.Left.AtLeast > 0: // the study goes on, or left what it made when it was killed
+		status = unknown
 	}
 	d.field("cleanup", object{"requested": true, "status": status})
 	d.text("\n}\n")
@@ -131,6 +135,17 @@ func VEP411(w io.Writer, p Provenance, res *analyse.Result, trials Trials) error
 		return fmt.Errorf("write the VEP 411 document: %w", err)
 	}
 	return nil
+}
+
+// inVersion finds the commit in a version: git describe writes TAG-N-gCOMMIT or COMMIT, Go's pseudo-versions end with it.
+var inVersion = regexp.MustCompile(`(?:^|-g?)([0-9a-f]{7,40})(?:-dirty|\+dirty)?$`)
+
+// commit is the one that a version names.
+func commit(version string) string {
+	if m := inVersion.FindStringSubmatch(version); m != nil {
+		return m[1]
+	}
+	return unknown
 }
 
 func clusterOf(nodes []record.Node) vepCluster {

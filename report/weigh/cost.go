@@ -32,8 +32,8 @@ func (w *Row) broken() string {
 }
 
 const (
-	tooShort = "not enough time for an interval"
-	tooFew   = "too few blocks to be sure" // the interval excludes 1, mostly by chance: stat.Rule.Judge
+	tooShort = "an interval takes 3 blocks" // stat.MinN
+	tooFew   = "too few blocks to be sure"  // the interval excludes 1, mostly by chance: stat.Rule.Judge
 )
 
 // Cost says what isolation costs a figure.

@@ -34,8 +34,8 @@ func TestCost(t *testing.T) {
 		"too noisy to say: between 0.70 and 1.53 ×": {Estimate: estimate(1.03, 0.7, 1.53), Verdict: stat.Undecided},
 		"perhaps 1.30 × the cost (1.05 to 1.60): too few blocks to be sure": {Estimate: estimate(1.3, 1.05, 1.6), Verdict: stat.Undecided},
 		"perhaps 1.30 × faster (1.05 to 1.60): too few blocks to be sure":   {Estimate: estimate(1.3, 1.05, 1.6), Verdict: stat.Undecided, Response: record.Response{Better: record.Higher}},
-		"about 1.40 × the cost; not enough time for an interval":            {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
-		"about 1.41 × faster; not enough time for an interval":              {Estimate: stat.Estimate{Ratio: 0.71, N: 2}, Verdict: stat.Undecided},
+		"about 1.40 × the cost; an interval takes 3 blocks":                 {Estimate: stat.Estimate{Ratio: 1.4, N: 2}, Verdict: stat.Undecided},
+		"about 1.41 × faster; an interval takes 3 blocks":                   {Estimate: stat.Estimate{Ratio: 0.71, N: 2}, Verdict: stat.Undecided},
 		"not measured": {},
 	} {
 		if f.Response.Better == "" {

@@ -308,7 +308,7 @@ func CausesSentence(r *analyse.Result) string {
 		parts = append(parts, "No case is known to be slower because of "+why+".")
 	}
 	if len(open) > 0 {
-		s := fmt.Sprintf("%d are undecided: too noisy, or too few blocks.", len(open))
+		s := fmt.Sprintf("%d %s undecided: too noisy, or too few blocks.", len(open), plural(len(open), "is", "are"))
 		if len(r.Tuned) > 0 {
 			s = Unasked(len(open), "case")
 		}
@@ -318,7 +318,7 @@ func CausesSentence(r *analyse.Result) string {
 		parts = append(parts, s+" What seems to limit their speed: "+list(open)+".")
 	}
 	if len(rest) > 0 {
-		parts = append(parts, fmt.Sprintf("%d cost nothing. What limits their speed: %s.", len(rest), list(rest)))
+		parts = append(parts, fmt.Sprintf("%d %s nothing. What limits their speed: %s.", len(rest), plural(len(rest), "costs", "cost"), list(rest)))
 	}
 	return strings.Join(parts, " ")
 }

@@ -317,6 +317,11 @@ func TestSearchIsNotUndecided(t *testing.T) {
 	if s := CausesSentence(r); !strings.HasPrefix(s, unasked+"1 case left undecided was not its question.") {
 		t.Error(s)
 	}
+	r.Tuned = nil
+	if s := CausesSentence(r); !strings.Contains(s, " 1 is undecided: ") {
+		t.Errorf("of fixed blocks: %s", s)
+	}
+	r.Tuned = []analyse.Tuned{{}}
 	r.Compared[1] = of("b", latency, 2.1, stat.Slower)
 	all := Answer(r, Options{})
 	if len(all) != 2 || all[1].Text != "runc: 2.10 × the cost in b." || strings.Contains(all[0].Text, "too few") || !strings.HasPrefix(all[0].Text, "Of 2 comparisons") || !strings.HasSuffix(all[0].Text, unasked+"1 comparison left undecided was not its question.") {
