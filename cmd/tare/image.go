@@ -293,6 +293,9 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, local bo
 	} else {
 		if !local || !image.OnDisk(name) {
 			if _, err := b.Recipe(name); err != nil { // an image from a registry is in one already, with its own layers
+				if errors.Is(err, image.ErrUnknown) {
+					err = fmt.Errorf("%w, and %s itself", err, image.Program)
+				}
 				return unknown(err)
 			}
 		}

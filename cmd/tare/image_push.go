@@ -44,7 +44,11 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 				o.Others = append(o.Others, t)
 			}
 			return a.send(cmd, *f, args[0], "reference", true, func(b *image.Builder, t image.Tree) (string, error) {
-				return b.Push(cmd.Context(), t, args[1], o)
+				ref, err := b.Push(cmd.Context(), t, args[1], o)
+				if err != nil {
+					err = coded(exitHost, "%w", err) // of the registry; send knows mistakes of usage
+				}
+				return ref, err
 			})
 		},
 	}

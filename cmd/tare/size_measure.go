@@ -139,6 +139,9 @@ func (a *app) measureOverhead(ctx context.Context, f measureFlags, asJSON bool) 
 	slices.Sort(f.sizes)
 	f.sizes = slices.Compact(f.sizes)
 	for _, name := range f.in {
+		if name == cat.Native {
+			return coded(exitUsage, "--in %s: the others are compared with it, so it is measured in any case; leave it out", name)
+		}
 		if _, known := cat.Sandboxes[name]; !known {
 			return coded(exitUsage, "--in %s: no sandbox has this name; %s", words.Shell(name), param.Suggest(name, slices.Sorted(maps.Keys(cat.Sandboxes))))
 		}
