@@ -119,7 +119,7 @@ func Analyse(st *study.Study, trials []record.Trial, skips []record.Skip, opts .
 	r.Tuned = a.tuned()
 	r.CPUCosts = a.cpuCosts(r)
 	r.Quotas = a.quotas()
-	r.Modelled, r.OnCluster = slices.ContainsFunc(a.trials, modelledTrial), slices.ContainsFunc(a.trials, clusterTrial)
+	r.Modelled, r.OnCluster = slices.ContainsFunc(a.trials, (*record.Trial).Modelled), slices.ContainsFunc(a.trials, clusterTrial)
 	r.Imported = a.imported()
 	r.Causes = a.causes(r)
 	r.Advice = a.advise(r)

@@ -37,13 +37,3 @@ func clusterTrial(t *record.Trial) bool {
 	}
 	return false
 }
-
-// modelledTrial reports whether a trial says that a model made it, as all of its folder then are.
-func modelledTrial(t *record.Trial) bool {
-	for name, v := range t.Facts {
-		if v == record.AcceleratorModel && strings.HasSuffix(name, AcceleratorFact) {
-			return true
-		}
-	}
-	return false
-}

@@ -61,7 +61,7 @@ func (a *analysis) othersOf(t *record.Trial) (cores, processors float64, ok bool
 
 // others says what others used beside each treatment, and which ratios follow it. causes has read the trials.
 func (a *analysis) others(r *Result) {
-	if slices.ContainsFunc(a.trials, modelledTrial) {
+	if slices.ContainsFunc(a.trials, (*record.Trial).Modelled) {
 		return // nobody else is on a modelled machine
 	}
 	used := map[string]map[int]float64{} // by cell and block

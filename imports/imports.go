@@ -47,6 +47,7 @@ const (
 	CodeDisagrees = "imported-disagrees" // the tool's own figure differs from its raw data
 	CodeLeftOut   = "imported-left-out"  // what could not be read
 	CodeRepeated  = "imported-repeated"  // rows that may be one execution twice
+	CodeModelled  = "modelled"           // a model made the figures, as after a rehearsal
 )
 
 // Origin is where results came from. Version is the tool's, "" if unknown; Path is the name
@@ -103,6 +104,10 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 		return out, err
 	}
 	trials, warnings := s.lay(st)
+	modelled := slices.ContainsFunc(trials, func(l laid) bool { return l.trial.Modelled() })
+	if modelled {
+		warnings = append(warnings, record.Warning{Code: CodeModelled, Text: "no machine was measured: the source says that its figures are a model's"})
+	}
 	host := s.Host
 	host.Warnings = append(slices.Clone(host.Warnings), warnings...)
 	out.Warnings = host.Warnings
@@ -126,7 +131,7 @@ func (s *Set) Write(ctx context.Context, dir, version string, now time.Time) (ou
 	if err = os.Chmod(part, 0o755); err != nil { //nolint:gosec // as above
 		return out, err
 	}
-	meta := store.Meta{StudySource: st.Source, StudyFile: "study.yaml", Seed: st.Seed, Host: host, TareVersion: version, Started: now}
+	meta := store.Meta{StudySource: st.Source, StudyFile: "study.yaml", Seed: st.Seed, Host: host, TareVersion: version, Started: now, Modelled: modelled}
 	if err = keep(ctx, part, meta, st, trials, &out); err != nil {
 		err = &StoreError{dir, err}
 		return out, err

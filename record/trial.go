@@ -1,5 +1,7 @@
 package record
 
+import "strings"
+
 // Identity tells a trial apart from all others of its results. Copies of a trial have the
 // same one, because they share its cell.
 type Identity struct {
@@ -53,4 +55,14 @@ func (t *Trial) Offered() float64 {
 		return 1
 	}
 	return 1 - unsent/due
+}
+
+// Modelled reports whether the trial says that a model made it, as all of its folder then are.
+func (t *Trial) Modelled() bool {
+	for name, v := range t.Facts {
+		if v == AcceleratorModel && strings.HasSuffix(name, "."+FactAccelerator) {
+			return true
+		}
+	}
+	return false
 }

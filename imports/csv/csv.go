@@ -66,6 +66,7 @@ type reader struct {
 	at        map[string]int
 	rec       []string
 	line      func(column int) (line, col int)
+	own       map[string]int // columns of tare's own exports that say what made a trial
 	trials    map[trialKey]*gathered
 	order     []*gathered
 	seen      map[[2]string]int // without a trial column: how often a cell had a response
@@ -98,6 +99,12 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		responses: map[string][]record.Response{}, units: map[string]record.Unit{}, rows: map[[32]byte]int{}}
 	if r.at, err = m.find(file, header); err != nil {
 		return nil, err
+	}
+	r.own = map[string]int{}
+	for _, name := range []string{columnAccelerator, columnModelled} {
+		if i := slices.Index(header, name); i >= 0 {
+			r.own[name] = i
+		}
 	}
 	if m.Compare == "" && !r.has(study.FactorSandbox) {
 		return nil, fmt.Errorf("no column is the sandbox, so the compared factor is unknown; write compare with one of the factors %s", strings.Join(m.order, ", "))
@@ -289,13 +296,31 @@ func (r *reader) trial(key trialKey, levels map[string]string) (*gathered, error
 	if len(r.order) >= imports.MaxTrials {
 		return nil, fmt.Errorf("%s: there are more than %d trials; import it in parts", r.file, imports.MaxTrials)
 	}
-	g = &gathered{figures: map[reading]*figure{}, trial: imports.Trial{Levels: levels, Block: block}}
+	g = &gathered{figures: map[reading]*figure{}, trial: imports.Trial{Levels: levels, Block: block, Facts: r.made()}}
 	if r.has(roleTrial) {
-		g.trial.Facts = map[string]string{"imported.trial": key.repeat}
+		g.trial.Facts["imported.trial"] = key.repeat
 	}
 	r.trials[key] = g
 	r.order = append(r.order, g)
 	return g, nil
+}
+
+// made returns the facts of what ran a trial's virtual machines, as tare's own exports say it:
+// a model's figures stay a model's, and an emulated processor's those of one.
+func (r *reader) made() map[string]string {
+	facts := map[string]string{}
+	if i, ok := r.own[columnAccelerator]; ok {
+		for name := range strings.SplitSeq(r.rec[i], "+") {
+			switch name {
+			case record.AcceleratorKVM, record.AcceleratorTCG, record.AcceleratorModel:
+				facts["imported."+name+"."+record.FactAccelerator] = strings.Clone(name)
+			}
+		}
+	}
+	if i, ok := r.own[columnModelled]; ok && r.rec[i] == "true" {
+		facts["imported."+record.AcceleratorModel+"."+record.FactAccelerator] = record.AcceleratorModel
+	}
+	return facts
 }
 
 // point adds a row to a series.

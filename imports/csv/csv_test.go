@@ -2,6 +2,7 @@ package csv
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -218,6 +219,44 @@ func TestMapping(t *testing.T) {
 		if bad.check() == nil {
 			t.Errorf("%+v passed", bad)
 		}
+	}
+}
+
+// TestMade: what ran a trial stays with it, as both of tare's own exports say it. A column of
+// that name in another tool's file says nothing.
+func TestMade(t *testing.T) {
+	for _, x := range []struct {
+		columns, cells string
+		modelled       bool
+		facts          map[string]string
+	}{
+		{"accelerator", "model", true, map[string]string{"imported.model.accelerator": "model"}},
+		{"accelerator", "kvm+tcg", false, map[string]string{"imported.kvm.accelerator": "kvm", "imported.tcg.accelerator": "tcg"}},
+		{"accelerator", "gpu", false, nil},
+		{"accelerator,modelled", ",true", true, map[string]string{"imported.model.accelerator": "model"}},
+		{"accelerator,modelled", ",false", false, nil},
+	} {
+		set, err := Read("old.csv", strings.NewReader(strings.TrimSpace(head)+","+x.columns+"\nruncx,1,lat,2,ms,1,"+x.cells+"\n"), long())
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(set.Trials[0].Facts, "imported.trial")
+		if !maps.Equal(set.Trials[0].Facts, x.facts) {
+			t.Errorf("%s %s: %v", x.columns, x.cells, set.Trials[0].Facts)
+		}
+		dir := t.TempDir() + "/r"
+		if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+		db, err := store.OpenReadOnly(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := db.Meta()
+		if err != nil || meta.Modelled != x.modelled {
+			t.Errorf("%s %s: modelled %t, %v", x.columns, x.cells, meta.Modelled, err)
+		}
+		_ = db.Close()
 	}
 }
 

@@ -27,6 +27,13 @@ const (
 	roleKind     = "kind"
 )
 
+// Columns that tare's own exports have, under these names. They need no mapping, so that nobody
+// forgets them.
+const (
+	columnAccelerator = "accelerator" // of `tare export`: kvm, tcg, model; several are joined by +
+	columnModelled    = "modelled"    // of `tare report --csv`: true or false
+)
+
 func roles() []string {
 	return []string{study.FactorWorkload, roleResponse, roleValue, roleUnit, roleTrial, roleBlock, roleTime, roleTimeUnit, roleLabels, roleKind}
 }
