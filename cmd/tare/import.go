@@ -104,7 +104,7 @@ func (a *app) importCSV() *cobra.Command {
 			}
 			in, err := os.Open(args[0])
 			if err != nil {
-				return coded(exitUsage, "%w", err)
+				return coded(exitUsage, "cannot read the CSV file: %w; name another one", err)
 			}
 			defer func() { _ = in.Close() }()
 			if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
@@ -201,6 +201,8 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 		return coded(exitUsage, "where to? --results DIR names the folder to make")
 	case store.Exists(dir):
 		return coded(exitUsage, "%s holds results already; imported results have a folder of their own, name a new one with --results", dir)
+	case isFile(dir):
+		return coded(exitUsage, "%s is a file, and results need a folder; name a new one with --results", dir)
 	case err != nil:
 		var c *os.PathError
 		if errors.As(err, &c) && !errors.Is(err, fs.ErrNotExist) {
@@ -252,6 +254,12 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	}
 	a.line("results in %s; `tare report %s` shows them", dir, words.Path(dir))
 	return nil
+}
+
+// isFile reports whether there is something of that name that is no folder.
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && !st.IsDir()
 }
 
 func has(n int) string {

@@ -107,7 +107,7 @@ func Read(file string, in io.Reader, m Mapping) (*imports.Set, error) {
 		}
 	}
 	if m.Compare == "" && !r.has(study.FactorSandbox) {
-		return nil, fmt.Errorf("no column is the sandbox, so the compared factor is unknown; write compare with one of the factors %s", strings.Join(m.order, ", "))
+		return nil, fmt.Errorf("no column is the sandbox, so the compared factor is unknown; %swrite sandbox=COLUMN, or compare with one of the factors %s", m.typo(study.FactorSandbox), strings.Join(m.order, ", "))
 	}
 	for rows := 0; ; rows++ {
 		if r.rec, err = c.Read(); errors.Is(err, io.EOF) {
@@ -177,7 +177,10 @@ func (r *reader) levels() (map[string]string, string, error) {
 		case own || !r.has(f):
 			continue // the factor does not apply to this row
 		default:
-			return nil, "", r.bad(f, "the %s is empty", f)
+			return nil, "", r.bad(f, "the %s is empty; write its level, or leave the row out", f)
+		}
+		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return nil, "", r.bad(f, "the level %q of %s has a control character; write text on one line", v, f)
 		}
 		if len(v) > maxText {
 			return nil, "", r.bad(f, "the level of %s has %d bytes; write at most %d", f, len(v), maxText)

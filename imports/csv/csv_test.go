@@ -189,7 +189,9 @@ func TestReadErrors(t *testing.T) {
 		head + "runc,1,lat,NaN,ms,1\n":        `f.csv:2:12: "NaN" is not a number`,
 		head + "runc,1,lat,1,parsec,1\n":      `f.csv:2:14: unknown unit "parsec"`,
 		head + "runc,1,,1,ms,1\n":             `f.csv:2:8: "" cannot name a response`,
-		head + ",1,lat,1,ms,1\n":              "f.csv:2:1: the sandbox is empty",
+		head + ",1,lat,1,ms,1\n":              "f.csv:2:1: the sandbox is empty; write its level",
+		head + "ru\x00nc,1,lat,1,ms,1\n":      `f.csv:2:1: the level "ru\x00nc" of sandbox has a control character`,
+		strings.ReplaceAll(head, ",", ";"):    "f.csv:1:1: the columns are not separated by commas",
 		head + "runc,1,lat,1,ms\n":            "f.csv:2:1: the row has 5 fields, and the header has 6; write as many",
 		head + "runc,\"1,lat,1,ms,1\n":        "f.csv:",
 		head + "r,1,l,1,ms,1\nr,1,l,2,ms,1\n": `f.csv:3:7: trial "1" has l twice`,
@@ -257,6 +259,26 @@ func TestMade(t *testing.T) {
 			t.Errorf("%s %s: modelled %t, %v", x.columns, x.cells, meta.Modelled, err)
 		}
 		_ = db.Close()
+	}
+}
+
+// TestTypo: a misspelt role becomes a factor, and the message says which.
+func TestTypo(t *testing.T) {
+	for pairs, want := range map[string]string{
+		"sandbox=rt value=v unit=u respones=metric": `the response is missing; "respones" names a factor, did you mean "response"? `,
+		"sandbox=rt vlaue=v unit=u response=metric": `no column is the value; "vlaue" names a factor, did you mean "value"? `,
+		"sandbx=rt value=v unit=u response=metric":  `the compared factor is unknown; "sandbx" names a factor, did you mean "sandbox"? `,
+		"threads=th unit=u response=metric":         `no column is the value; write value=COLUMN`,
+	} {
+		var m Mapping
+		for pair := range strings.FieldsSeq(pairs) {
+			if err := m.Column(pair); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Read("f.csv", strings.NewReader(head+"runc,1,lat,1,ms,1\n"), m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", pairs, err, want)
+		}
 	}
 }
 

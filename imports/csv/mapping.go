@@ -128,11 +128,11 @@ func (m *Mapping) check() error {
 		}
 	}
 	if m.Columns[roleValue] == "" {
-		return fmt.Errorf("no column is the value; write value=COLUMN")
+		return fmt.Errorf("no column is the value; %swrite value=COLUMN", m.typo(roleValue))
 	}
 	for _, role := range []string{roleResponse, roleUnit} {
 		if m.Columns[role] == "" && m.Constants[role] == "" {
-			return fmt.Errorf("the %s is missing; name its column with %s=COLUMN, or give it for the whole file as a constant", role, role)
+			return fmt.Errorf("the %s is missing; %sname its column with %s=COLUMN, or give it for the whole file as a constant", role, m.typo(role), role)
 		}
 	}
 	for r, b := range m.Better {
@@ -143,12 +143,24 @@ func (m *Mapping) check() error {
 	return nil
 }
 
+// typo names the factor that may be a missing role, misspelt: any other word names a factor.
+func (m *Mapping) typo(role string) string {
+	for _, f := range m.order {
+		if hint := param.Suggest(f, []string{role}); strings.HasPrefix(hint, "did you mean") {
+			return fmt.Sprintf("%q names a factor, %s ", f, hint)
+		}
+	}
+	return ""
+}
+
 // find returns the number of the column of every role and factor.
 func (m *Mapping) find(file string, header []string) (map[string]int, error) {
 	at := map[string]int{}
 	for _, k := range slices.Sorted(maps.Keys(m.Columns)) {
 		i := slices.Index(header, m.Columns[k])
-		if i < 0 {
+		if i < 0 && len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
+			return nil, fmt.Errorf("%s:1:1: the columns are not separated by commas; write commas, and decimal points in numbers", file)
+		} else if i < 0 {
 			return nil, fmt.Errorf("%s:1:1: there is no column %q for %s; %s", file, m.Columns[k], k, imports.Clean(param.Suggest(m.Columns[k], header)))
 		}
 		at[k] = i
