@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -121,6 +122,16 @@ func (b *builder) judge(t *trial, prior stat.Prior, tried int) {
 // against reports whether what was measured contradicts the rule: no gain, or a loss.
 func (t *trial) against() bool {
 	return t.verdict == stat.Slower || t.verdict == stat.Equivalent
+}
+
+// more makes a run one of four times the blocks that the ratios have, which halve an interval. Whether that
+// decides is not known.
+func (t *trial) more() string {
+	most := 0
+	for _, s := range t.sums {
+		most = max(most, s.N)
+	}
+	return fmt.Sprintf(" --set stop.fixed=%d", max(leastBlocks, 4*most))
 }
 
 // proven reports whether it was surely better.

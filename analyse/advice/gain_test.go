@@ -153,3 +153,16 @@ func TestRoomByQuota(t *testing.T) {
 		l.advice(t, rule)
 	}
 }
+
+// TestNotSure: the blocks that a gain asks for grow with those that there are, and nothing says that they decide.
+func TestNotSure(t *testing.T) {
+	l := newLab("net", map[string]string{"connections": "16"})
+	l.finds(cause.Helper, "vhost", at("vm", "default_vcpus", "1"))
+	l.measures(at("vm", "default_vcpus", "1"), 1e9)
+	l.values[at("vm", "default_vcpus", "2").Key()] = map[int]float64{1: 0.8e9, 2: 1.5e9, 3: 1.1e9, 4: 0.9e9, 5: 1.4e9, 6: 1.2e9}
+	x := l.advice(t, "vhost-queues")
+	const want = "More blocks narrow it (four times as many halve the interval): tare run STUDY --set stop.fixed=24"
+	if !strings.Contains(x.Unproven, want) {
+		t.Errorf("%q has no %q", x.Unproven, want)
+	}
+}

@@ -242,7 +242,7 @@ func (b *builder) left(m *merged, x *Item) string {
 	for _, p := range f.patches() {
 		if p.For == "study" {
 			if worst.chosen != nil { // measured, and not sure
-				p.Text = strings.TrimRight(p.Text, "\n") + moreBlocks + "\n"
+				p.Text = strings.TrimRight(p.Text, "\n") + worst.chosen.more() + "\n"
 			}
 			x.Patches = append(x.Patches, p)
 		}

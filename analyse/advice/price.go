@@ -14,9 +14,6 @@ func (b *builder) measured() string {
 	return "measured"
 }
 
-// moreBlocks makes a run one of enough blocks to decide most that is undecided.
-const moreBlocks = " --set stop.fixed=12"
-
 // unproven says why a gain is not sure, and what would have to be measured.
 func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	switch {
@@ -25,7 +22,7 @@ func (b *builder) unproven(g *group, chosen *trial, f *filler) string {
 	case chosen != nil && b.in.Imported:
 		return fmt.Sprintf("%s, but not sure: %s", b.measured(), chosen.reason)
 	case chosen != nil:
-		return fmt.Sprintf("%s, but not sure: %s. More blocks decide: %s%s", b.measured(), chosen.reason, b.run(), moreBlocks)
+		return fmt.Sprintf("%s, but not sure: %s. More blocks narrow it (four times as many halve the interval): %s%s", b.measured(), chosen.reason, b.run(), chosen.more())
 	case len(g.rule.Patches) == 0 && len(g.rule.Set) == 0:
 		return "" // nothing is set, so that nothing is to be proven
 	case len(g.rule.Set) == 0, b.in.OnCluster && g.rule.sets(factorIOThreads): // pods have no such factor
