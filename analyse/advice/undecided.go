@@ -118,13 +118,13 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	if worst != nil {
 		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in %s, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
 	}
-	out.Text = fmt.Sprintf("Too noisy or too few to say in %d of %s.%s", len(open), count(len(of), "case"), looks)
+	out.Text = fmt.Sprintf("Whether it costs is not sure in %d of %s: too noisy, or too few blocks.%s", len(open), count(len(of), "case"), looks)
 	if b.in.Imported { // nothing can be measured again
 		out.Change = "Import more blocks from the source"
 		out.Text += " More blocks decide it, if the source has them."
 		return out
 	}
-	near, far, blocks := b.reach(open, max(leastBlocks, 4*trials)) // four times the blocks halve an interval
+	near, far, blocks := b.reach(open, max(leastBlocks, 4*trials)) // as more
 	switch decided := len(slices.DeleteFunc(slices.Clone(near), func(c needed) bool { return c.blocks > blocks })); {
 	case decided == 0:
 		out.Change = "Leave it open, or measure with less noise"

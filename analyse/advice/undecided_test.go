@@ -28,7 +28,7 @@ func TestUndecided(t *testing.T) {
 	if !slices.Equal(x.Treatments, []string{"sandbox=vm"}) || len(x.Cells) != 1 || x.Cells[0].Key() != f.Cell.Key() || len(x.Patches) > 0 {
 		t.Errorf("%+v", x)
 	}
-	for _, w := range []string{"Too noisy or too few to say in 1 of 2 cases", "264 × the baseline's cost in throughput", "from 1 trial only.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
+	for _, w := range []string{"Whether it costs is not sure in 1 of 2 cases: too noisy, or too few blocks.", "264 × the baseline's cost in throughput", "from 1 trial only.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
 		if !strings.Contains(x.Text, w) {
 			t.Errorf("%q is not in %q", w, x.Text)
 		}

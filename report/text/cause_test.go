@@ -139,7 +139,7 @@ func TestCostsOfAFactor(t *testing.T) {
 func TestUndecidedIsNotFree(t *testing.T) {
 	open := cause.Finding{Undecided: true, Cause: cause.None, Confidence: 0.6}
 	r := &analyse.Result{Causes: []cause.Finding{open, open}}
-	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "2 are undecided: too noisy") {
+	if s := words.CausesSentence(r); strings.Contains(s, "no cost") || !strings.Contains(s, "Whether 2 more cost is not sure: too noisy") {
 		t.Errorf("all undecided: %s", s)
 	}
 }

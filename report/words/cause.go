@@ -308,7 +308,7 @@ func CausesSentence(r *analyse.Result) string {
 		parts = append(parts, "No case is known to be slower because of "+why+".")
 	}
 	if len(open) > 0 {
-		s := fmt.Sprintf("%d %s undecided: too noisy, or too few blocks.", len(open), plural(len(open), "is", "are"))
+		s := fmt.Sprintf("Whether %d more %s is not sure: too noisy, or too few blocks.", len(open), plural(len(open), "costs", "cost"))
 		if len(r.Tuned) > 0 {
 			s = Unasked(len(open), "case")
 		}

@@ -318,7 +318,7 @@ func TestSearchIsNotUndecided(t *testing.T) {
 		t.Error(s)
 	}
 	r.Tuned = nil
-	if s := CausesSentence(r); !strings.Contains(s, " 1 is undecided: ") {
+	if s := CausesSentence(r); !strings.Contains(s, "Whether 1 more costs is not sure: ") {
 		t.Errorf("of fixed blocks: %s", s)
 	}
 	r.Tuned = []analyse.Tuned{{}}
