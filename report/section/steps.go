@@ -145,6 +145,11 @@ func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 	}
 	s.Head("The node at each plateau, compared with before the first step")
 	s.Table(t)
+	if slices.ContainsFunc(t.Rows, func(row []Cell) bool {
+		return slices.ContainsFunc(row[t.Keys:], func(c Cell) bool { return strings.HasPrefix(c.First, "-") && c.First != "-" })
+	}) {
+		s.Note("a negative figure: other programs on the node released more than the pods took, so this plateau says nothing about the pods; run the study again while the node is quiet")
+	}
 	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
 }
 

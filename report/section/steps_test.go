@@ -51,6 +51,23 @@ func TestClaimSteps(t *testing.T) {
 	}
 }
 
+// text is all that a section says, a row of a table in a line.
+func text(s *Section) string {
+	var out strings.Builder
+	for _, b := range s.Blocks {
+		out.WriteString(b.Head + b.Text + b.Note + "\n")
+		if b.Table != nil {
+			for _, row := range b.Table.Rows {
+				for _, c := range row {
+					out.WriteString(c.First + "|")
+				}
+				out.WriteString("\n")
+			}
+		}
+	}
+	return out.String()
+}
+
 // TestPlateaus: loads that read their node have a second table, which says what it had at each plateau; others do not.
 func TestPlateaus(t *testing.T) {
 	step := func(class string, values ...analyse.LoadValue) analyse.LoadStep {
@@ -78,5 +95,12 @@ func TestPlateaus(t *testing.T) {
 		if text := got[1].Rows[0][i].First; text != want {
 			t.Errorf("%s is %q, want %q", got[1].Columns[i].Head, text, want)
 		}
+	}
+	if strings.Contains(text(Steps(r)), "negative") {
+		t.Error("a negative figure is explained that there is not")
+	}
+	r.LoadSteps = append(r.LoadSteps, step("runc", analyse.LoadValue{Name: "node_memory", Unit: record.Byte, Median: -5 << 20}))
+	if got := text(Steps(r)); !strings.Contains(got, "a negative figure: other programs on the node") {
+		t.Error(got)
 	}
 }

@@ -36,6 +36,9 @@ func (r *report) saneNode(own bool) error {
 	return nil
 }
 
+// stray is a change in bytes that a quiet node makes by itself between two plateaus.
+const stray = 4 << 20
+
 // nodeSamples adds the readings of the node: all of them as series, those of the plateaus as samples by step, counted from
 // before the first step, and those of the last plateau for each pod.
 func (r *report) nodeSamples(rd *record.Reading) error {
@@ -48,6 +51,8 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 		{Name: "node_disk_written", Unit: record.Byte, Kind: record.Counter},
 	}
 	var x Reading
+	last := make(map[string]float64)
+	warned := make(map[string]bool)
 	for i := range r.steps {
 		for _, x = range r.steps[i].Node {
 			for k, v := range []float64{x.Available, x.Cache, x.Used, x.Read, x.Written} {
@@ -56,6 +61,11 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 		}
 		add := func(name string, v float64) {
 			rd.Value(name, record.Byte, v, record.LabelStep, strconv.Itoa(i+1))
+			if fell := last[name] - v; !warned[name] && fell > stray {
+				rd.Warn("objects-node", "%s fell by %.0f MiB in step %d, while pods were added: other programs on the node changed it by at least as much; run the study again while the node is quiet", name, fell/(1<<20), i+1)
+				warned[name] = true
+			}
+			last[name] = v
 		}
 		add("node_memory", first.Available-x.Available)
 		add("node_page_cache", x.Cache-first.Cache)
@@ -64,11 +74,11 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 		add("node_disk_written", x.Written-first.Written)
 	}
 	rd.Series = append(rd.Series, lines...)
-	last := &r.steps[len(r.steps)-1]
-	if last.Pods == 0 {
-		return fmt.Errorf("no pod ran on the node: %s", last.Why)
+	end := &r.steps[len(r.steps)-1]
+	if end.Pods == 0 {
+		return fmt.Errorf("no pod ran on the node: %s", end.Why)
 	}
-	pods := float64(last.Pods)
+	pods := float64(end.Pods)
 	rd.Value("memory_per_pod", record.Byte, (first.Available-x.Available)/pods)
 	rd.Value("cache_per_pod", record.Byte, (x.Cache-first.Cache)/pods)
 	rd.Value("disk_per_pod", record.Byte, (x.Used-first.Used)/pods)

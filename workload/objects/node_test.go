@@ -39,6 +39,10 @@ func TestNode(t *testing.T) {
 			t.Errorf("%s: %.2f MiB, want %.1f", name, got, mib)
 		}
 	}
+	// In the capture, the available memory grew in step 5, while pods were added.
+	if w := rd.Warnings; len(w) != 2 || w[0].Code != "objects-node" || !strings.HasPrefix(w[0].Text, "node_page_cache fell by 17 MiB in step 2,") || !strings.HasPrefix(w[1].Text, "node_memory fell by 75 MiB in step 5,") {
+		t.Errorf("%+v", w)
+	}
 	if len(rd.Series) != 5 {
 		t.Fatalf("%d series", len(rd.Series))
 	}
