@@ -29,7 +29,10 @@ type LoadValue struct {
 	Name   string      `json:"name"`
 	Unit   record.Unit `json:"unit"`
 	Median float64     `json:"median"`
-	all    []float64
+	// AtLeast: the median is a lower bound, because pods or claims did not reach the stage in time in half of the trials or more.
+	AtLeast bool `json:"at_least,omitempty"`
+	all     []float64
+	late    int // trials whose value is a lower bound
 }
 
 // LoadBound is what bound a step, in so many trials.
@@ -98,16 +101,25 @@ func (s *LoadStep) add(x *record.Sample) {
 		s.Removal, s.Removals = x.Original, count(s.Removals, verdictOf(x))
 		return
 	}
-	if x.Labels != record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
+	if figure := x.Labels.Get(record.LabelFigure); x.Name == record.StepLate && figure != "" {
+		s.value(figure, record.Second).late++
 		return
 	}
-	i, known := s.at[x.Name]
+	if x.Labels == record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
+		v := s.value(x.Name, x.Unit)
+		v.all = append(v.all, x.Value)
+	}
+}
+
+// value returns a figure of the step, which it adds if it is not there.
+func (s *LoadStep) value(name string, u record.Unit) *LoadValue {
+	i, known := s.at[name]
 	if !known {
 		i = len(s.Values)
-		s.at[x.Name] = i
-		s.Values = append(s.Values, LoadValue{Name: x.Name, Unit: x.Unit})
+		s.at[name] = i
+		s.Values = append(s.Values, LoadValue{Name: name, Unit: u})
 	}
-	s.Values[i].all = append(s.Values[i].all, x.Value)
+	return &s.Values[i]
 }
 
 // count counts a trial with a verdict.
@@ -122,7 +134,8 @@ func count(bounds []LoadBound, word string) []LoadBound {
 
 func (s *LoadStep) sum() LoadStep {
 	for i := range s.Values {
-		s.Values[i].Median = median(s.Values[i].all)
+		v := &s.Values[i]
+		v.Median, v.AtLeast = median(v.all), 2*v.late >= len(v.all) && v.late > 0
 	}
 	for _, bounds := range [][]LoadBound{s.Bounds, s.Removals} {
 		slices.SortStableFunc(bounds, func(x, y LoadBound) int { return cmp.Compare(y.Trials, x.Trials) })

@@ -15,7 +15,12 @@ func TestLoadSteps(t *testing.T) {
 		var rd record.Reading
 		for _, step := range []string{"2", "1"} {
 			rd.Value("rate", record.PerSecond, float64(10+i), "step", step)
-			rd.Value("rate", record.PerSecond, 1e9, "step", step, "verb", "create")
+			rd.Value("pod_start_p99", record.Second, 15, "step", step)
+			if i > 0 || step == "1" { // in two trials of three, and in all
+				rd.Value("late", record.Count, 2, "step", step, "figure", "pod_start_p99")
+			} else if i == 0 {
+				rd.Value("late", record.Count, 2, "step", step, "figure", "rate")
+			}
 			rd.Samples = append(rd.Samples, record.Sample{Name: record.RemovalBound, Labels: record.MakeLabels("step", step, "by", "provisioner"), Original: "removal of " + step})
 			rd.Samples = append(rd.Samples, record.Sample{Name: record.StepBound, Labels: record.MakeLabels("step", step, "by", by), Original: by + " of " + step})
 		}
@@ -27,8 +32,16 @@ func TestLoadSteps(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	v, ok := got[0].Value("rate")
-	if b := got[0].Bounds; !ok || v.Median != 11 || got[0].Trials != 3 || len(b) != 2 || b[0] != (LoadBound{"nodes", 2}) || got[0].Verdict != "nodes of 1" || len(got[0].Values) != 1 {
+	if b := got[0].Bounds; !ok || v.Median != 11 || got[0].Trials != 3 || len(b) != 2 || b[0] != (LoadBound{"nodes", 2}) || got[0].Verdict != "nodes of 1" || len(got[0].Values) != 2 {
 		t.Errorf("%+v", got[0])
+	}
+	for _, x := range got {
+		if v, _ := x.Value("pod_start_p99"); v.Median != 15 || !v.AtLeast {
+			t.Errorf("step %d: %+v", x.Step, v)
+		}
+		if v, _ := x.Value("rate"); v.AtLeast { // in one trial of three
+			t.Errorf("step %d: %+v", x.Step, v)
+		}
 	}
 	if b := got[1].Removals; len(b) != 1 || b[0] != (LoadBound{"provisioner", 3}) || got[1].Removal != "removal of 2" {
 		t.Errorf("%+v", got[1])

@@ -162,7 +162,11 @@ type Warning struct {
 // says what bound a step: its label by has a word, its Original a sentence. RemovalBound says what
 // bound the removal of the objects of a step.
 const (
-	LabelStep    = "step"
+	LabelStep = "step"
+	// StepLate is how many pods or claims of a step did not reach a stage in time. Its label LabelFigure names a figure of the step
+	// that is only a lower bound for this reason.
+	StepLate     = "late"
+	LabelFigure  = "figure"
 	StepBound    = "step_bound"
 	RemovalBound = "step_removal_bound"
 )

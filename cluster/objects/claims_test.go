@@ -198,6 +198,13 @@ func TestStuck(t *testing.T) {
 	if out.Settled != 0 || out.Stuck != objects.Provisioned || out.Held != objects.PodGone || out.Gone != 0 || out.Volumes != 1 || !strings.Contains(out.Message, "read-only") {
 		t.Errorf("%+v", out)
 	}
+	late := map[string]int{}
+	for _, x := range out.Way {
+		late[x.Name] = x.Late
+	}
+	if late[objects.BoundTo] != 2 || late[objects.Written] != 3 || late[objects.Answered] != 0 { // never and never2, and the pod that failed
+		t.Errorf("late: %v", late)
+	}
 	if got := parts(out.Way); got != "answered 0, provisioned 0, bound 0, scheduled 0, mounted 0, written 0" {
 		t.Error(got)
 	}

@@ -149,6 +149,7 @@ func most(all []*claim) (none int, stage string) {
 // misses with the time until the end.
 func stages(all []*claim, order, shown []string, done func(*claim) bool, from func(*claim) time.Time, end time.Time) (out []objects.Stage, err error) {
 	times, parts, n := map[string]*hdrhistogram.Histogram{}, map[string]float64{}, 0.0
+	late := map[string]int{}
 	note := func(stage string, d time.Duration) {
 		if times[stage] == nil {
 			times[stage] = objects.NewHistogram()
@@ -170,6 +171,7 @@ func stages(all []*claim, order, shown []string, done func(*claim) bool, from fu
 				}
 				last = later(t, last)
 			case !done(c) && slices.Contains(shown, s) && c.awaits(s) && c.holds(s):
+				late[s]++
 				note(s, end.Sub(from(c)))
 			}
 		}
@@ -178,7 +180,7 @@ func stages(all []*claim, order, shown []string, done func(*claim) bool, from fu
 		if times[s] == nil {
 			continue
 		}
-		x := objects.Stage{Name: s}
+		x := objects.Stage{Name: s, Late: late[s]}
 		if n > 0 {
 			x.Part = parts[s] / n
 		}

@@ -41,6 +41,11 @@ func Steps(r *analyse.Result) *Section {
 		}
 		lastVerdict(s, cell, names)
 	}
+	if slices.ContainsFunc(r.LoadSteps, func(x analyse.LoadStep) bool {
+		return slices.ContainsFunc(x.Values, func(v analyse.LoadValue) bool { return v.AtLeast })
+	}) {
+		s.Note("> pods or claims did not get there before the step's timeout: the time is a lower bound")
+	}
 	return s
 }
 
@@ -180,10 +185,14 @@ func claimSteps(steps []analyse.LoadStep) *Table {
 }
 
 func stepFigure(x *analyse.LoadStep, name string) string {
-	if v, ok := x.Value(name); ok {
-		return words.Value(v.Median, v.Unit)
+	v, ok := x.Value(name)
+	switch {
+	case !ok:
+		return "-"
+	case v.AtLeast:
+		return "> " + words.Value(v.Median, v.Unit)
 	}
-	return "-"
+	return words.Value(v.Median, v.Unit)
 }
 
 func boundBy(bounds []analyse.LoadBound, trials int) string {

@@ -68,6 +68,16 @@ func text(s *Section) string {
 	return out.String()
 }
 
+// TestStepsLate: the time of pods that did not run by the deadline is a lower bound, and the section says so.
+func TestStepsLate(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		got := text(Steps(&analyse.Result{LoadSteps: []analyse.LoadStep{{Step: 1, Trials: 1, Values: []analyse.LoadValue{{Name: "pod_start_p99", Unit: record.Second, Median: 15, AtLeast: late}}}}}))
+		if strings.Contains(got, "|> 15.0 s|") != late || strings.Contains(got, "lower bound") != late {
+			t.Errorf("late %t: %s", late, got)
+		}
+	}
+}
+
 // TestPlateaus: loads that read their node have a second table, which says what it had at each plateau; others do not.
 func TestPlateaus(t *testing.T) {
 	step := func(class string, values ...analyse.LoadValue) analyse.LoadStep {

@@ -147,7 +147,7 @@ func saneStages(stages []Stage, order []string) error {
 	last := -1
 	for _, s := range stages {
 		i := slices.Index(order, s.Name)
-		if i <= last || !fine(maxTime, s.Part) {
+		if i <= last || s.Late < 0 || !fine(maxTime, s.Part) {
 			return fmt.Errorf("the stage %q is out of place or out of range", s.Name)
 		}
 		last = i

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -237,6 +238,16 @@ func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 	return float64(h.ValueAtPercentile(p)) * 1e-9
 }
 
+// quantile adds a percentile of a step. late of the times are those until the step's end: if the percentile is one of them, it is a
+// lower bound.
+func quantile(add func(name string, u record.Unit, x float64, labels ...string), name string, h *hdrhistogram.Histogram, q float64, late int) {
+	name = fmt.Sprintf("%s_p%g", name, q)
+	add(name, record.Second, percentile(h, q))
+	if late > 0 && int64(math.Ceil(q/100*float64(h.TotalCount()))) > h.TotalCount()-int64(late) {
+		add(record.StepLate, record.Count, float64(late), record.LabelFigure, name)
+	}
+}
+
 // samples adds a step's figures. It merges the latencies of calls that change something, and the starts of pods.
 func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, kind string, latency, starts *hdrhistogram.Histogram) error {
 	step := strconv.Itoa(s.Number)
@@ -279,8 +290,9 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		add("churned", record.Second, s.Churn)
 		add("pod_nodes", record.Count, float64(s.Start.Nodes))
 		if h.TotalCount() > 0 {
-			add("pod_start_p50", record.Second, percentile(h, 50))
-			add("pod_start_p99", record.Second, percentile(h, 99))
+			for _, q := range []float64{50, 99} {
+				quantile(add, "pod_start", h, q, s.Start.Never)
+			}
 		}
 		if err := s.Start.images(add); err != nil {
 			return err

@@ -37,8 +37,9 @@ type Claims struct {
 // with the time until the step ended.
 type Stage struct {
 	Name  string  `json:"name"`
-	Times string  `json:"times"`  // since the claim or its deletion was due: HdrHistogram V2, nanoseconds
-	Part  float64 `json:"part_s"` // mean time since the stage before, of the claims that reached the last stage, in seconds
+	Times string  `json:"times"`          // since the claim or its deletion was due: HdrHistogram V2, nanoseconds
+	Late  int     `json:"late,omitempty"` // of the times: those of claims that did not reach the stage before the step ended
+	Part  float64 `json:"part_s"`         // mean time since the stage before, of the claims that reached the last stage, in seconds
 }
 
 // Stages of a claim.
@@ -121,7 +122,9 @@ func known(word string, words []string) bool { return word == "" || slices.Conta
 
 // samples adds the figures of a step's claims.
 func (c *Claims) samples(rd *record.Reading, step string) error {
-	add := func(name string, u record.Unit, x float64) { rd.Value(name, u, x, record.LabelStep, step) }
+	add := func(name string, u record.Unit, x float64, labels ...string) {
+		rd.Value(name, u, x, append([]string{record.LabelStep, step}, labels...)...)
+	}
 	add("settled", record.Count, float64(c.Settled))
 	add("gone", record.Count, float64(c.Gone))
 	rates := func(name string, n int, took float64) {
@@ -138,11 +141,11 @@ func (c *Claims) samples(rd *record.Reading, step string) error {
 		if err != nil {
 			return err
 		}
-		if h.TotalCount() == 0 || h.TotalCount() > maxCount {
-			return fmt.Errorf("the stage %s has %d times", s.Name, h.TotalCount())
+		if n := h.TotalCount(); n == 0 || n > maxCount || n < int64(s.Late) {
+			return fmt.Errorf("the stage %s has %d times, of which %d are too late", s.Name, n, s.Late)
 		}
 		for _, q := range []float64{50, 95, 99} {
-			add(fmt.Sprintf("%s_p%g", s.Name, q), record.Second, percentile(h, q))
+			quantile(add, s.Name, h, q, s.Late)
 		}
 		add(s.Name+"_part", record.Second, s.Part)
 		if err := output.Histogram(rd, s.Name, h, record.LabelStep, step); err != nil {

@@ -1,0 +1,41 @@
+package objects
+
+import (
+	"testing"
+	"time"
+
+	"tare/record"
+)
+
+// TestLate: a percentile that is the time of a pod or claim that was late is only a lower bound, and has a sample that says so.
+func TestLate(t *testing.T) {
+	h := NewHistogram()
+	for range 8 {
+		Note(h, time.Second)
+	}
+	for range 2 {
+		Note(h, 15*time.Second) // the timeout
+	}
+	times, err := Encode(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for late, want := range map[int][]string{0: nil, 2: {"bound_p95", "bound_p99"}} {
+		var rd record.Reading
+		if err := (&Claims{Way: []Stage{{Name: BoundTo, Times: times, Late: late}}}).samples(&rd, "1"); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range rd.Samples {
+			if s.Name == record.StepLate {
+				got = append(got, s.Labels.Get(record.LabelFigure))
+			}
+		}
+		if len(got) != len(want) || len(got) > 0 && (got[0] != want[0] || got[1] != want[1]) {
+			t.Errorf("%d late: %q, want %q", late, got, want)
+		}
+	}
+	if err := (&Claims{Way: []Stage{{Name: BoundTo, Times: times, Late: 11}}}).samples(&record.Reading{}, "1"); err == nil {
+		t.Error("more claims are late than there are")
+	}
+}
