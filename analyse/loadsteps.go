@@ -16,6 +16,7 @@ type LoadStep struct {
 	Step    int         `json:"step"`   // from 1
 	Trials  int         `json:"trials"` // that reached it
 	Values  []LoadValue `json:"values"`
+	Calls   []LoadCall  `json:"calls,omitempty"`
 	Bounds  []LoadBound `json:"bounds"`  // the most frequent first
 	Verdict string      `json:"verdict"` // of the last trial, with its readings
 	// Verdicts on the removal of the step's objects, if the load measured it.
@@ -33,6 +34,16 @@ type LoadValue struct {
 	AtLeast bool `json:"at_least,omitempty"`
 	all     []float64
 	late    int // trials whose value is a lower bound
+}
+
+// LoadCall is the latency of the API's answers to one verb on one kind of object in a step, in seconds from when the last request was sent: medians
+// over the trials of each trial's percentile.
+type LoadCall struct {
+	Verb     string  `json:"verb"`
+	Resource string  `json:"resource"`
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+	p50, p99 []float64
 }
 
 // LoadBound is what bound a step, in so many trials.
@@ -105,6 +116,10 @@ func (s *LoadStep) add(x *record.Sample) {
 		s.value(figure, record.Second).late++
 		return
 	}
+	if verb := x.Labels.Get("verb"); verb != "" {
+		s.call(x, verb, x.Labels.Get("resource"))
+		return
+	}
 	if x.Labels == record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
 		v := s.value(x.Name, x.Unit)
 		v.all = append(v.all, x.Value)
@@ -122,6 +137,23 @@ func (s *LoadStep) value(name string, u record.Unit) *LoadValue {
 	return &s.Values[i]
 }
 
+func (s *LoadStep) call(x *record.Sample, verb, resource string) {
+	if x.Name != "server_p50" && x.Name != "server_p99" {
+		return
+	}
+	i := slices.IndexFunc(s.Calls, func(c LoadCall) bool { return c.Verb == verb && c.Resource == resource })
+	if i < 0 {
+		i = len(s.Calls)
+		s.Calls = append(s.Calls, LoadCall{Verb: verb, Resource: resource})
+	}
+	c := &s.Calls[i]
+	if x.Name == "server_p50" {
+		c.p50 = append(c.p50, x.Value)
+	} else {
+		c.p99 = append(c.p99, x.Value)
+	}
+}
+
 // count counts a trial with a verdict.
 func count(bounds []LoadBound, word string) []LoadBound {
 	i := slices.IndexFunc(bounds, func(b LoadBound) bool { return b.By == word })
@@ -136,6 +168,10 @@ func (s *LoadStep) sum() LoadStep {
 	for i := range s.Values {
 		v := &s.Values[i]
 		v.Median, v.AtLeast = median(v.all), 2*v.late >= len(v.all) && v.late > 0
+	}
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		c.P50, c.P99 = median(c.p50), median(c.p99)
 	}
 	for _, bounds := range [][]LoadBound{s.Bounds, s.Removals} {
 		slices.SortStableFunc(bounds, func(x, y LoadBound) int { return cmp.Compare(y.Trials, x.Trials) })

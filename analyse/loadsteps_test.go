@@ -15,6 +15,8 @@ func TestLoadSteps(t *testing.T) {
 		var rd record.Reading
 		for _, step := range []string{"2", "1"} {
 			rd.Value("rate", record.PerSecond, float64(10+i), "step", step)
+			rd.Value("server_p50", record.Second, 0.1, "step", step, "verb", "create", "resource", "pods")
+			rd.Value("server_p99", record.Second, float64(i), "step", step, "verb", "create", "resource", "pods")
 			rd.Value("pod_start_p99", record.Second, 15, "step", step)
 			if i > 0 || step == "1" { // in two trials of three, and in all
 				rd.Value("late", record.Count, 2, "step", step, "figure", "pod_start_p99")
@@ -41,6 +43,9 @@ func TestLoadSteps(t *testing.T) {
 		}
 		if v, _ := x.Value("rate"); v.AtLeast { // in one trial of three
 			t.Errorf("step %d: %+v", x.Step, v)
+		}
+		if c := x.Calls; len(c) != 1 || c[0].Verb != "create" || c[0].Resource != "pods" || c[0].P50 != 0.1 || c[0].P99 != 1 {
+			t.Errorf("step %d: %+v", x.Step, c)
 		}
 	}
 	if b := got[1].Removals; len(b) != 1 || b[0] != (LoadBound{"provisioner", 3}) || got[1].Removal != "removal of 2" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/analyse"
+	"tare/record"
 	"tare/report/words"
 	"tare/study"
 )
@@ -46,6 +47,7 @@ func Steps(r *analyse.Result) *Section {
 	}) {
 		s.Note("> pods or claims did not get there before the step's timeout: the time is a lower bound")
 	}
+	calls(s, slices.Concat(plain, claims), names)
 	return s
 }
 
@@ -156,6 +158,50 @@ func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 		s.Note("a negative figure: other programs on the node released more than the pods took, so this plateau says nothing about the pods; run the study again while the node is quiet")
 	}
 	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
+}
+
+// Objectives of Kubernetes for 99 % of requests, in seconds
+// (https://github.com/kubernetes/community/blob/master/sig-scalability/slos/api_call_latency.md).
+const (
+	objective     = 1.0
+	listObjective = 30.0
+)
+
+// calls shows the latency of the API by verb and resource, of the step in which it was greatest, beside the published objectives.
+func calls(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
+	t := NewTable(3, "of", "verb", "resource", "step", "p50", "p99", "objective", "")
+	t.Grouped = true
+	for _, cell := range cells {
+		var worst []analyse.LoadCall
+		var steps []int
+		for i := range cell {
+			for _, c := range cell[i].Calls {
+				at := slices.IndexFunc(worst, func(w analyse.LoadCall) bool { return w.Verb == c.Verb && w.Resource == c.Resource })
+				switch {
+				case at < 0:
+					worst, steps = append(worst, c), append(steps, cell[i].Step)
+				case c.P99 > worst[at].P99:
+					worst[at], steps[at] = c, cell[i].Step
+				}
+			}
+		}
+		for i, c := range worst {
+			most, verdict := objective, "met"
+			if c.Verb == "list" {
+				most = listObjective
+			}
+			if c.P99 > most {
+				verdict = "not met"
+			}
+			t.Row(names[cell[0].Cell.Key()], c.Verb, c.Resource, strconv.Itoa(steps[i]), words.Value(c.P50, record.Second), words.Value(c.P99, record.Second), words.Value(most, record.Second), verdict)
+		}
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	s.Head("API latency by verb and resource")
+	s.Table(t)
+	s.Note("from when the last request was sent to its answer, in the step with the greatest p99; the objective of Kubernetes is for the p99")
 }
 
 // claimSteps is the table of a load on claims: a row for each stage of each step. The first row of a step has the verdict on the time

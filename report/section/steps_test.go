@@ -78,6 +78,17 @@ func TestStepsLate(t *testing.T) {
 	}
 }
 
+// TestCalls: the table of the API has the step with the greatest p99 of each verb and resource, beside the objective.
+func TestCalls(t *testing.T) {
+	call := func(verb string, p99 float64) analyse.LoadCall {
+		return analyse.LoadCall{Verb: verb, Resource: "pods", P50: p99 / 10, P99: p99}
+	}
+	r := &analyse.Result{LoadSteps: []analyse.LoadStep{{Step: 1, Trials: 1, Calls: []analyse.LoadCall{call("create", 0.5), call("list", 20)}}, {Step: 2, Trials: 1, Calls: []analyse.LoadCall{call("create", 2), call("list", 10)}}}}
+	if got, want := text(Steps(r)), "|create|pods|2|200 ms|2.00 s|1.00 s|not met|\n|list|pods|1|2.00 s|20.0 s|30.0 s|met|\n"; !strings.Contains(got, want) {
+		t.Errorf("%s\nlacks %s", got, want)
+	}
+}
+
 // TestPlateaus: loads that read their node have a second table, which says what it had at each plateau; others do not.
 func TestPlateaus(t *testing.T) {
 	step := func(class string, values ...analyse.LoadValue) analyse.LoadStep {
