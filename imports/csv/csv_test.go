@@ -265,10 +265,10 @@ func TestMade(t *testing.T) {
 // TestTypo: a misspelt role becomes a factor, and the message says which.
 func TestTypo(t *testing.T) {
 	for pairs, want := range map[string]string{
-		"sandbox=rt value=v unit=u respones=metric": `the response is missing; "respones" names a factor, did you mean "response"? `,
-		"sandbox=rt vlaue=v unit=u response=metric": `no column is the value; "vlaue" names a factor, did you mean "value"? `,
-		"sandbx=rt value=v unit=u response=metric":  `the compared factor is unknown; "sandbx" names a factor, did you mean "sandbox"? `,
-		"threads=th unit=u response=metric":         `no column is the value; write value=COLUMN`,
+		"sandbox=rt value=v unit=u rresponse=metric": `the response is missing; "rresponse" names a factor, did you mean "response"? `,
+		"sandbox=rt vlaue=v unit=u response=metric":  `no column is the value; "vlaue" names a factor, did you mean "value"? `,
+		"sandbx=rt value=v unit=u response=metric":   `the compared factor is unknown; "sandbx" names a factor, did you mean "sandbox"? `,
+		"threads=th unit=u response=metric":          `no column is the value; write value=COLUMN`,
 	} {
 		var m Mapping
 		for pair := range strings.FieldsSeq(pairs) {
