@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/imports"
 	"tare/record"
 	"tare/store"
 )
@@ -246,20 +247,26 @@ func TestMade(t *testing.T) {
 		if !maps.Equal(set.Trials[0].Facts, x.facts) {
 			t.Errorf("%s %s: %v", x.columns, x.cells, set.Trials[0].Facts)
 		}
-		dir := t.TempDir() + "/r"
-		if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err != nil {
-			t.Fatal(err)
-		}
-		db, err := store.OpenReadOnly(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := stored(t, set, t.TempDir()+"/r")
 		meta, err := db.Meta()
 		if err != nil || meta.Modelled != x.modelled {
 			t.Errorf("%s %s: modelled %t, %v", x.columns, x.cells, meta.Modelled, err)
 		}
-		_ = db.Close()
 	}
+}
+
+// stored writes a set into a new folder and opens it. The store is closed when the test ends.
+func stored(t *testing.T, set *imports.Set, dir string) *store.Store {
+	t.Helper()
+	if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.OpenReadOnly(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // TestTypo: a misspelt role becomes a factor, and the message says which.
@@ -299,14 +306,7 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/r"
-	if _, err := set.Write(t.Context(), dir, "test", time.Unix(1e9, 0)); err != nil {
-		t.Fatal(err)
-	}
-	db, err := store.OpenReadOnly(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := stored(t, set, dir)
 	trials, err := db.Trials()
 	if err != nil || len(trials) != len(want) {
 		t.Fatal(len(trials), err)
