@@ -85,9 +85,7 @@ func needing(r *analyse.Result) []*analyse.Comparison {
 
 // open counts rows without a verdict. They are not called undecided: some have surely no large cost, and only
 // whether it is within the margin is not known.
-func open(r *analyse.Result, of []*analyse.Comparison) string {
-	return words.Count(len(of), "row") + " not sure to be within " + words.Percent(r.Margin) + " or beyond"
-}
+func open(of []*analyse.Comparison) string { return words.Count(len(of), "row") + " without a verdict" }
 
 // needs says what the rows that ended undecided would need, those first that need least time.
 func needs(s *Section, r *analyse.Result, fixed record.Cell) {
@@ -108,7 +106,7 @@ func needs(s *Section, r *analyse.Result, fixed record.Cell) {
 	if more := len(of) - len(rows); more > 0 {
 		rows = append(rows, fmt.Sprintf("%d more need longer (in --json)", more))
 	}
-	lead := open(r, of) + " would need"
+	lead := open(of) + " would need"
 	if early > 0 {
 		lead += fmt.Sprintf(" (%d of them stopped early, to save their time)", early)
 	}

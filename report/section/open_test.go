@@ -17,7 +17,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := string(b)
-		if !strings.Contains(text, "1 row not sure to be within 3 % or beyond") || strings.Contains(text, "undecided") {
+		if !strings.Contains(text, "1 row without a verdict") || strings.Contains(text, "undecided") {
 			t.Errorf("%s", text)
 		}
 	}

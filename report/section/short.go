@@ -261,7 +261,7 @@ func ended(r *analyse.Result, dir string) *Section {
 	}
 	if of := needing(r); r.Finished && len(of) > 0 {
 		c := of[0]
-		next += fmt.Sprintf(" Of %s, %s %s is the nearest: it would need %s.", open(r, of),
+		next += fmt.Sprintf(" Of %s, %s %s is the nearest: it would need %s.", open(of),
 			words.Stratum(r, c.Workload, c.Shared, fixedLevels(r)), words.TreatmentOf(r, c.Treatment), c.Needs)
 	}
 	s.Text(next)

@@ -14,7 +14,7 @@ import (
 // Stop says a stopping rule.
 func Stop(s study.Stop) string {
 	if s.Fixed > 0 {
-		return fmt.Sprintf("%s of each workload variant, whatever the results; intervals of %s.", Count(s.Fixed, "block"), Percent(s.Confidence))
+		return fmt.Sprintf("%s of each workload variant, whatever the results; intervals of %s.", Count(s.Fixed, "block"), percent(s.Confidence))
 	}
 	looks := make([]string, len(s.Looks))
 	for i, k := range s.Looks {
@@ -22,10 +22,10 @@ func Stop(s study.Stop) string {
 	}
 	if s.Adaptive {
 		return fmt.Sprintf("Look after %s blocks; a comparison ends when it has a verdict, or when the last look would hardly give one. "+
-			"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), Percent(s.Margin), Percent(s.Confidence))
+			"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Margin), percent(s.Confidence))
 	}
 	return fmt.Sprintf("Look after %s blocks; a workload variant ends when the interval of each first figure is within %s either way, or within a part of a large effect. "+
-		"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), Percent(s.Width), Percent(s.Margin), Percent(s.Confidence))
+		"Costs within %s are called free. Intervals of %s, whenever the study stopped.", List(looks), percent(s.Width), percent(s.Margin), percent(s.Confidence))
 }
 
 // Budget says what bounds a study; "" for nothing.

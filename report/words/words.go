@@ -205,7 +205,7 @@ func Headline(r *analyse.Result) Sentence {
 		if n[k] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[k], said()[k]))
 			if k == equal {
-				parts[len(parts)-1] += " within " + Percent(r.Margin)
+				parts[len(parts)-1] += " within " + percent(r.Margin)
 			}
 		}
 	}
@@ -275,7 +275,7 @@ func sameRuntime(r *analyse.Result) (out []string) {
 // "" when none is called different.
 func Discoveries(r *analyse.Result) string {
 	if d := r.Discoveries; d != nil && d.Called > 0 {
-		return fmt.Sprintf("%s (Benjamini-Hochberg over %s, at most %s of them false).", survivors(d), Count(d.Rows, "row"), Percent(d.Rate))
+		return fmt.Sprintf("%s (Benjamini-Hochberg over %s, at most %s of them false).", survivors(d), Count(d.Rows, "row"), percent(d.Rate))
 	}
 	return ""
 }
@@ -406,8 +406,7 @@ func state(r *analyse.Result) string {
 	return strings.Join(out, " ")
 }
 
-// Percent writes a share in per cent, with three digits at most.
-func Percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 3, 64) + " %" }
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 3, 64) + " %" }
 
 // FewBlocks stands where a search for a level would have a chance (tune.Step.Thin).
 const FewBlocks = "too few blocks for a chance"
