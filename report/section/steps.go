@@ -130,7 +130,7 @@ func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
 
 // plateaus shows the figures of the load's node at each plateau, for loads that read their node.
 func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
-	figures := words.NodeFigures()
+	figures, negative := words.NodeFigures(), false
 	t := NewTable(2, "of", "step", "pods", "memory", "page cache", "disk space", "written", "read")
 	for _, cell := range cells {
 		if _, ok := cell[0].Value(figures[0]); !ok {
@@ -141,6 +141,8 @@ func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 			x := &cell[i]
 			row := []string{of, strconv.Itoa(x.Step), stepFigure(x, "pods")}
 			for _, name := range figures {
+				v, _ := x.Value(name)
+				negative = negative || v.Median < 0
 				row = append(row, stepFigure(x, name))
 			}
 			t.Row(row...)
@@ -152,9 +154,7 @@ func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 	}
 	s.Head("The node at each plateau, compared with before the first step")
 	s.Table(t)
-	if slices.ContainsFunc(t.Rows, func(row []Cell) bool {
-		return slices.ContainsFunc(row[t.Keys:], func(c Cell) bool { return strings.HasPrefix(c.First, "-") && c.First != "-" })
-	}) {
+	if negative {
 		s.Note("a negative figure: other programs on the node released more than the pods took, so this plateau says nothing about the pods; run the study again while the node is quiet")
 	}
 	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
