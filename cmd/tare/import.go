@@ -256,7 +256,7 @@ func (a *app) keep(ctx context.Context, set *imports.Set, err error, dir string)
 	return nil
 }
 
-// isFile reports whether there is something of that name that is no folder.
+// isFile reports whether path exists and is not a folder.
 func isFile(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && !st.IsDir()
