@@ -212,12 +212,12 @@ func (s *Site) mayDelete(ctx context.Context, n *corev1.Namespace) error {
 	return err
 }
 
-// in is the flag of the namespace that studies share, after a blank; "": each has its own.
+// in is the flags that select the cluster and the namespace that studies share, each after a blank.
 func (s *Site) in() string {
 	if s.Namespace == "" {
-		return ""
+		return s.api.Flags
 	}
-	return " -n " + s.Namespace
+	return s.api.Flags + " -n " + s.Namespace
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {

@@ -18,6 +18,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +61,7 @@ type Site struct {
 	levels    map[string]string  // names of the API server's priority levels, by UID; nil: not known
 }
 
-// About implements site.Site.
+// About implements site.Site. Its Reach needs the method Reach.
 func (s *Site) About() site.About {
 	flag := "--on k8s --tare-image " + s.Image
 	for _, name := range slices.Sorted(maps.Keys(s.Apps)) {
@@ -78,8 +79,12 @@ func (s *Site) About() site.About {
 	if s.AtOnce > 0 {
 		flag += fmt.Sprintf(" --at-once %d", s.AtOnce)
 	}
+	reach := ""
+	if s.api != nil {
+		reach = strings.TrimSpace(s.api.Flags)
+	}
 	return site.About{
-		Flag: flag, Suffix: "-k8s", Cannot: "the cluster cannot run",
+		Flag: flag, Reach: reach, Suffix: "-k8s", Cannot: "the cluster cannot run",
 		Nothing: "the cluster cannot run any cell of the study; the reasons are above",
 	}
 }

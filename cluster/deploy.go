@@ -315,7 +315,7 @@ func (d *deployment) clean() string {
 	if d.shared {
 		in = " -n " + d.namespace
 	}
-	return "tare clean --on k8s" + in + " --study " + d.id
+	return "tare clean --on k8s" + d.api.Flags + in + " --study " + d.id
 }
 
 // remove deletes what the study created: its namespaces with their contents, or the objects with its label.

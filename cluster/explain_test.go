@@ -29,7 +29,7 @@ func TestExplained(t *testing.T) {
 	if _, err := s.Clean(t.Context(), "", true); err == nil || !strings.HasSuffix(err.Error(), "(network, VPN), or give another --context") {
 		t.Errorf("nobody answers: %v", err)
 	}
-	if _, err := s.Clean(t.Context(), "../x", true); err == nil || !strings.Contains(err.Error(), "which has only letters and digits; `tare clean --on k8s --dry-run` lists the studies") {
+	if _, err := s.Clean(t.Context(), "../x", true); err == nil || !strings.Contains(err.Error(), "which has only letters and digits; `tare clean --on k8s --context c --dry-run` lists the studies") {
 		t.Errorf("not an ID: %v", err)
 	}
 	const observed = `host namespaces (hostPID=true), allowPrivilegeEscalation != false (container "observer" must set securityContext.allowPrivilegeEscalation=false), ` +

@@ -85,7 +85,7 @@ func (*heldError) Unwrap() error { return &claim.HeldError{} }
 type claimed struct {
 	metav1.ObjectMeta
 	namespace string // of its coordinator
-	in        string // the flag of tare clean that names a shared namespace, after a blank
+	in        string // the flags of tare clean that name the cluster and a shared namespace, each after a blank
 }
 
 // claims lists the claims of other studies and of the deployment's own: of those that have their own namespaces, and of those that share one.
@@ -110,11 +110,11 @@ func (s *Site) claims(ctx context.Context, d *deployment) (out []claimed, err er
 		return nil, fmt.Errorf("cannot find the other studies on %s: %w", s.api.Server(), explained(err, s.Namespace))
 	}
 	for i := range namespaces.Items {
-		out = append(out, claimed{ObjectMeta: namespaces.Items[i].ObjectMeta, namespace: namespaces.Items[i].Name})
+		out = append(out, claimed{ObjectMeta: namespaces.Items[i].ObjectMeta, namespace: namespaces.Items[i].Name, in: s.api.Flags})
 	}
 	for i := range accounts.Items {
 		a := &accounts.Items[i]
-		out = append(out, claimed{ObjectMeta: a.ObjectMeta, namespace: a.Namespace, in: " -n " + a.Namespace})
+		out = append(out, claimed{ObjectMeta: a.ObjectMeta, namespace: a.Namespace, in: s.api.Flags + " -n " + a.Namespace})
 	}
 	return out, nil
 }

@@ -103,7 +103,7 @@ func reached(t *testing.T, h *httptest.Server) *Site {
 		t.Fatal(err)
 	}
 	out := &Site{Say: t.Logf}
-	if err := out.Reach(kube.Where{Kubeconfig: file, QPS: 1000}); err != nil {
+	if err := out.Reach(kube.Where{Kubeconfig: file, QPS: 1000, Flags: " --context c"}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -202,7 +202,7 @@ func TestCloseLeft(t *testing.T) {
 	c := &connection{site: s, made: deployment{api: s.api, id: "told", namespace: namespace("told"), made: []string{namespace("told")}}}
 	for _, api.stays = range []bool{true, false} {
 		api.begin("told", "node1")
-		const clean = "tare clean --on k8s --study told"
+		const clean = "tare clean --on k8s --context c --study told"
 		if c.close(); api.stays && (left != clean || !strings.Contains(said, `user "ann" may not delete namespaces`) || !strings.Contains(said, "`"+clean+"`")) || !api.stays && left != "" {
 			t.Errorf("stays %t: left %q, said %s", api.stays, left, said)
 		}
@@ -210,7 +210,7 @@ func TestCloseLeft(t *testing.T) {
 	api.begin("told", "node1")
 	api.stays = true
 	back, err := s.reconnect(t.Context(), []byte(`{"id": "told", "namespace": "tare-told", "made": ["tare-told"], "starting": true}`))
-	if unable := (*site.UnableError)(nil); back != nil || !errors.As(err, &unable) || !strings.Contains(err.Error(), "`tare clean --on k8s --study told`") {
+	if unable := (*site.UnableError)(nil); back != nil || !errors.As(err, &unable) || !strings.Contains(err.Error(), "`tare clean --on k8s --context c --study told`") {
 		t.Errorf("%v, %v", back, err)
 	}
 }
@@ -258,13 +258,13 @@ func TestHolderElsewhere(t *testing.T) {
 	s := api.site(t)
 	own := &deployment{api: s.api, nodes: []string{"node1"}}
 	own.name("tmine", "")
-	if other, err := s.holder(t.Context(), own); err != nil || other == nil || !strings.Contains(other.Error(), "study tshared") || !strings.Contains(other.Error(), "`tare clean --on k8s -n bench --study tshared`") {
+	if other, err := s.holder(t.Context(), own); err != nil || other == nil || !strings.Contains(other.Error(), "study tshared") || !strings.Contains(other.Error(), "`tare clean --on k8s --context c -n bench --study tshared`") {
 		t.Errorf("%v, %v", other, err)
 	}
 	api.begin("town", "node1")
 	sharing := &deployment{api: s.api, nodes: []string{"node1"}}
 	sharing.name("tshared", "bench")
-	if other, err := s.holder(t.Context(), sharing); err != nil || other == nil || other.study != "town" || other.in != "" {
+	if other, err := s.holder(t.Context(), sharing); err != nil || other == nil || other.study != "town" || other.in != " --context c" {
 		t.Errorf("%v, %v", other, err)
 	}
 	delete(api.all, namespace("town"))
@@ -297,7 +297,7 @@ func TestReturnKeepsOff(t *testing.T) {
 	s.Observe = true
 	_, err = s.reconnect(t.Context(), []byte(ticket))
 	var flags *site.FlagsError
-	if !errors.As(err, &flags) || !strings.Contains(err.Error(), "repeat the command with `--on k8s --tare-image tare:1`") || !strings.Contains(err.Error(), "tare clean --on k8s --study tmine") {
+	if !errors.As(err, &flags) || !strings.Contains(err.Error(), "repeat the command with `--on k8s --tare-image tare:1`") || !strings.Contains(err.Error(), "tare clean --on k8s --context c --study tmine") {
 		t.Errorf("with other flags: %v", err)
 	}
 	if len(api.all) != 2 {

@@ -33,6 +33,8 @@ type Site interface {
 type About struct {
 	// Flag selects the site in a command line, such as "--on model"; "" for this host.
 	Flag string
+	// Reach are more flags, which find the site but do not belong to its results, such as "--context prod"; "": none.
+	Reach string
 	// Resume writes the command that goes on with a results folder at the site of a flag; nil: that is `tare run`.
 	Resume func(dir, flag string) string
 	// Suffix ends the name of a new results folder, so that results of two sites are

@@ -39,6 +39,7 @@ import (
 // Client is a connection to an API server. It is safe for concurrent use.
 type Client struct {
 	Namespace string // of the kubeconfig's context, or of this pod
+	Flags     string // see Where
 	config    *rest.Config
 	limit     *limit
 	level     *level
@@ -52,6 +53,8 @@ type Where struct {
 	Kubeconfig, Context, Namespace string
 	As                             string  // the user to impersonate
 	QPS                            float32 // the most requests per second; 0: requestRate
+	// Flags are the fields that select the cluster, as a command in a message repeats them: each flag after a blank.
+	Flags string
 }
 
 // FromKubeconfig finds and reads a kubeconfig as kubectl does: the flag, $KUBECONFIG, ~/.kube/config.
@@ -71,7 +74,12 @@ func FromKubeconfig(w Where) (*Client, error) {
 		return nil, fmt.Errorf("cannot read the kubeconfig's namespace: %w", err)
 	}
 	cfg.QPS, cfg.Burst = w.QPS, int(2*w.QPS)
-	return newClient(cfg, ns)
+	c, err := newClient(cfg, ns)
+	if err != nil {
+		return nil, err
+	}
+	c.Flags = w.Flags
+	return c, nil
 }
 
 // Inside returns a client for the cluster that this pod runs in, with the pod's service account. qps is the

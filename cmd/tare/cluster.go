@@ -26,6 +26,7 @@ import (
 	"tare/cluster/probe"
 	collectall "tare/collect/all"
 	"tare/param"
+	"tare/report/words"
 	"tare/sandbox"
 	sandboxall "tare/sandbox/all"
 	"tare/site"
@@ -98,6 +99,17 @@ func (f *clusterFlags) choose(fl *pflag.FlagSet) {
 	fl.Var((*perSecond)(&f.QPS), "kube-api-qps", "with --on k8s: send at most `N` requests per second to the API server (default 50)")
 }
 
+// where selects the cluster. Messages repeat the flags that name it.
+func (f *clusterFlags) where() kube.Where {
+	w := f.Where
+	for _, of := range []struct{ flag, value string }{{"kubeconfig", w.Kubeconfig}, {"context", w.Context}, {"as", w.As}} {
+		if of.value != "" {
+			w.Flags += " " + words.Shell("--"+of.flag, of.value)
+		}
+	}
+	return w
+}
+
 // namespaceName is the value of -n.
 type namespaceName string
 
@@ -163,7 +175,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error
 		return nil, coded(exitUsage, "--on k8s needs --tare-image; push tare's image with `tare image push tare REGISTRY/NAME:TAG`, and give the reference that it prints")
 	}
 	s := &cluster.Site{Image: f.image, Workloads: workloads(), Apps: f.apps, Insecure: f.insecure, Observe: f.observe, AtOnce: f.atOnce, Namespace: f.Namespace, Say: a.say, Heard: func(text string) { a.say("%s", text) }, Left: func(command string) { a.left.Store(&command) }}
-	if err := s.Reach(f.Where); err != nil {
+	if err := s.Reach(f.where()); err != nil {
 		return nil, err
 	}
 	if err := s.Discover(ctx); err != nil {
@@ -183,7 +195,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error
 // clean cleans a cluster.
 func (f *clusterFlags) clean(ctx context.Context, study string, dry bool) ([]claim.Leftover, error) {
 	s := cluster.Site{Namespace: f.Namespace}
-	if err := s.Reach(f.Where); err != nil {
+	if err := s.Reach(f.where()); err != nil {
 		return nil, err
 	}
 	found, err := s.Clean(ctx, study, dry)

@@ -12,7 +12,7 @@ import (
 // examineCluster is doctor on a cluster.
 func (a *app) examineCluster(ctx context.Context, k clusterFlags, asJSON bool) error {
 	s := &cluster.Site{Image: k.image, Observe: k.observe, Namespace: k.Namespace, Say: a.say}
-	if err := s.Reach(k.Where); err != nil {
+	if err := s.Reach(k.where()); err != nil {
 		return err
 	}
 	ctx, stop := a.interruptible(ctx)

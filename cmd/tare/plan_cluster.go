@@ -41,7 +41,7 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 	offers := offeredWithout
 	switch {
 	case f.dryRun != "":
-		if err := s.Reach(f.cluster.Where); err != nil {
+		if err := s.Reach(f.cluster.where()); err != nil {
 			return err
 		}
 		if err := s.Discover(ctx); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,12 +26,12 @@ func goOn(dir string, at site.About) string {
 	if at.Resume != nil {
 		return at.Resume(dir, at.Flag)
 	}
-	return strings.TrimSpace("tare run " + words.Path(dir) + " " + at.Flag)
+	return strings.Join(slices.DeleteFunc([]string{"tare run", words.Path(dir), at.Flag, at.Reach}, func(s string) bool { return s == "" }), " ")
 }
 
 // otherSite is a site as another flag selects it.
 func otherSite(at site.About, flag string) site.About {
-	at.Flag = flag
+	at.Flag, at.Reach = flag, ""
 	return at
 }
 

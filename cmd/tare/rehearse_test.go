@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tare/cluster/kube"
 	"tare/record"
 	"tare/site"
 	"tare/store"
@@ -75,6 +76,25 @@ func TestOtherPlace(t *testing.T) {
 		err := otherKind(store.Meta{Host: record.Host{Tools: c.tools}}, "r", site.About{Flag: c.flag})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v with %q: %v, want %q", c.tools, c.flag, err, c.want)
+		}
+	}
+}
+
+// TestGoOn: the command that resumes a study on a cluster selects the cluster as the command before did, but the results of
+// a study are the same whichever flags reach the cluster.
+func TestGoOn(t *testing.T) {
+	k := clusterFlags{Where: kube.Where{Kubeconfig: "my config", Context: "prod", As: "me", Namespace: "bench"}}
+	w := k.where()
+	if want := " --kubeconfig 'my config' --context prod --as me"; w.Flags != want {
+		t.Errorf("flags %q, want %q", w.Flags, want)
+	}
+	at := site.About{Flag: "--on k8s --tare-image t:1", Reach: strings.TrimSpace(w.Flags)}
+	if got, want := goOn("out dir", at), "tare run 'out dir' --on k8s --tare-image t:1 --kubeconfig 'my config' --context prod --as me"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	for flag, want := range map[string]string{"": "tare run out", "--on model": "tare run out --on model"} {
+		if got := goOn("out", otherSite(at, flag)); got != want {
+			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func (a *app) printIdle(kept *idleTrials, interrupted bool, at site.About, asJSO
 	case len(rows) == 0 && interrupted:
 		return coded(exitInterrupted, "interrupted before a sandbox and its baseline were measured, so there is nothing to print")
 	case len(rows) == 0:
-		return coded(exitHost, "no sandbox could be measured; `%s` says what is missing", strings.TrimSpace("tare doctor "+at.Flag))
+		return coded(exitHost, "no sandbox could be measured; `%s` says what is missing", strings.TrimSpace("tare doctor "+at.Flag+" "+at.Reach))
 	case asJSON:
 		err = a.printJSON(rows)
 	default:
