@@ -57,15 +57,14 @@ func (s *Site) references(r site.Request, loads map[string]workload.Workload) (m
 	if len(push) < 2 {
 		return out, nil
 	}
-	lines := "the cluster must pull these images of the study from a registry; push them, and add --app NAME=REFERENCE for each, with the reference that is printed:"
+	why := fmt.Sprintf("images %s: the cluster must pull them from a registry; push them with `tare image push --study STUDY REGISTRY/PREFIX`, with the same --set, then add the flags that it prints", strings.Join(push, ", "))
 	for _, name := range push {
 		img := out[name]
-		img.Missing = fmt.Sprintf("images %s: the cluster must pull them from a registry; push each with `tare image push NAME REGISTRY/NAME`, then give --app NAME=REFERENCE for each", strings.Join(push, ", "))
+		img.Missing = why
 		out[name] = img
-		lines += "\n" + pushes(name)
 	}
 	if s.Say != nil {
-		s.Say("%s", lines)
+		s.Say("%s", why)
 	}
 	return out, nil
 }
@@ -73,6 +72,15 @@ func (s *Site) references(r site.Request, loads map[string]workload.Workload) (m
 // pushes is the command that pushes what a study names as an image: a name, or a path.
 func pushes(name string) string {
 	return fmt.Sprintf("tare image push %s REGISTRY/%s", name, path.Base(name))
+}
+
+// ToPush lists the images of a study that are not in a registry: recipes, and files or folders of this machine.
+func (s *Site) ToPush(r site.Request) ([]string, error) {
+	names, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: s.Workloads}).NeedsImages()
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, err := reference(name, s.Apps)
+		return !errors.Is(err, errNotPushed)
+	}), err
 }
 
 // images finds out what a study's images are, for nodes of these processors. The registries are asked from here,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -285,35 +286,42 @@ func (a *app) send(cmd *cobra.Command, f imageFlags, name, what string, local bo
 	if err != nil {
 		return err
 	}
-	var t image.Tree
-	if name == image.Program {
-		if t, err = a.program(cmd.Context()); err != nil {
-			return err
-		}
-	} else {
-		if !local || !image.OnDisk(name) {
-			if _, err := b.Recipe(name); err != nil { // an image from a registry is in one already, with its own layers
-				if errors.Is(err, image.ErrUnknown) {
-					err = fmt.Errorf("%w, and %s itself", err, image.Program)
-				}
-				return unknown(err)
-			}
-		}
-		var release func()
-		if t, release, err = b.Use(cmd.Context(), name); err != nil {
+	return a.withTree(cmd.Context(), b, name, local, func(t image.Tree) error {
+		said, err := to(b, t)
+		if err != nil {
 			return unknown(err)
 		}
-		defer release()
+		if f.json {
+			return a.printJSON(map[string]string{"name": t.Name, "digest": t.Digest, what: said})
+		}
+		a.line("%s", said)
+		return nil
+	})
+}
+
+// withTree builds an image and passes it to a function, which may use it until it returns. With local, name may be a path.
+func (a *app) withTree(ctx context.Context, b *image.Builder, name string, local bool, use func(image.Tree) error) error {
+	if name == image.Program {
+		t, err := a.program(ctx)
+		if err != nil {
+			return err
+		}
+		return use(t)
 	}
-	said, err := to(b, t)
+	if !local || !image.OnDisk(name) {
+		if _, err := b.Recipe(name); err != nil { // an image from a registry is in one already, with its own layers
+			if errors.Is(err, image.ErrUnknown) {
+				err = fmt.Errorf("%w, and %s itself", err, image.Program)
+			}
+			return unknown(err)
+		}
+	}
+	t, release, err := b.Use(ctx, name)
 	if err != nil {
 		return unknown(err)
 	}
-	if f.json {
-		return a.printJSON(map[string]string{"name": t.Name, "digest": t.Digest, what: said})
-	}
-	a.line("%s", said)
-	return nil
+	defer release()
+	return use(t)
 }
 
 // imageSize is a size for people: whole MiB from one on.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -15,21 +16,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cluster"
 	"tare/host"
 	"tare/host/image"
 	"tare/host/rootfs"
+	"tare/site"
 	"tare/workload"
 )
 
 func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	var o image.PushOptions
-	var binaries []string
+	var binaries, sets []string
+	var file string
 	c := &cobra.Command{
-		Use:               "push NAME|PATH REFERENCE",
+		Use:               "push (NAME|PATH REFERENCE | --study STUDY PREFIX)",
 		ValidArgsFunction: imageNames,
-		Short:             "Send an image to a registry",
-		Args:              exactly(2, "an image and a reference"),
+		Short:             "Send an image, or all images of a study, to a registry",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				return exactly(1, "with --study one argument, what all references begin with, such as registry.example.org/tare")(cmd, args)
+			}
+			return exactly(2, "an image and a reference")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				return a.pushStudy(cmd.Context(), *f, file, sets, args[0], o)
+			}
 			if len(binaries) > 0 && args[0] != image.Program {
 				return coded(exitUsage, "--binary is for the image tare; on a host with that processor, `tare image push %s %s --add` adds its image", args[0], args[1])
 			}
@@ -46,7 +58,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 			return a.send(cmd, *f, args[0], "reference", true, func(b *image.Builder, t image.Tree) (string, error) {
 				ref, err := b.Push(cmd.Context(), t, args[1], o)
 				if err != nil {
-					err = coded(exitHost, "%w", err) // of the registry; send knows mistakes of usage
+					err = notPushed(err)
 				}
 				return ref, err
 			})
@@ -57,8 +69,58 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 	alias(fl, "insecure-registry", "insecure") // as run --on k8s calls it
 	fl.BoolVar(&o.Add, "add", false, "keep the reference's images for other processors: it then points to an index of all of them")
 	fl.IntVar(&o.Copies, "cold", 0, "also push `N` copies that share no layer with the image, for cold starts (startup, image: cold); each node pulls each copy once")
+	fl.StringVar(&file, "study", "", "push tare and each image of the `STUDY` that is not in a registry, to PREFIX/NAME; prints the flags for tare run --on k8s")
+	fl.StringArrayVar(&sets, "set", nil, "with --study: override the study, as in tare run (repeatable)")
 	fl.StringArrayVar(&binaries, "binary", nil, "with the image tare: also push an image of this `FILE`, a tare of the same version for another processor; it has no workload programs (repeatable)")
+	c.MarkFlagsMutuallyExclusive("study", "binary")
 	return c
+}
+
+// pushStudy pushes tare's image and the images of a study that are not in a registry, and prints the flags that name them.
+func (a *app) pushStudy(ctx context.Context, f imageFlags, file string, sets []string, prefix string, o image.PushOptions) error {
+	st, cat, err := readStudyOf(offeredWithout, file, sets)
+	if err != nil {
+		return err
+	}
+	s := cluster.Site{Workloads: workloads()}
+	names, err := s.ToPush(site.Request{Study: st, Catalogue: cat})
+	if err != nil {
+		return err
+	}
+	b, err := a.builder(f)
+	if err != nil {
+		return err
+	}
+	s.Apps, s.Insecure = map[string]string{}, o.Insecure
+	for _, name := range append([]string{image.Program}, names...) {
+		ref := ""
+		err := a.withTree(ctx, b, name, true, func(t image.Tree) (err error) {
+			ref, err = b.Push(ctx, t, strings.TrimSuffix(prefix, "/")+"/"+path.Base(name), o)
+			return err
+		})
+		if err != nil {
+			return notPushed(err)
+		}
+		if name == image.Program {
+			s.Image = ref
+		} else {
+			s.Apps[name] = ref
+		}
+	}
+	flags := s.About().Flag
+	if f.json {
+		return a.printJSON(map[string]any{"tare": s.Image, "apps": s.Apps, "flags": flags})
+	}
+	a.line("%s", flags)
+	return nil
+}
+
+// notPushed is an error of a push, with its exit code.
+func notPushed(err error) error {
+	if err = unknown(err); errors.As(err, new(*codedError)) {
+		return err
+	}
+	return coded(exitHost, "%w", err) // of the registry
 }
 
 // program is the root file system of sandboxes without an image of their own, with the programs of

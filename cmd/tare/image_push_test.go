@@ -1,12 +1,21 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/spf13/pflag"
 )
 
@@ -54,5 +63,56 @@ func TestInsecureRegistry(t *testing.T) {
 	alias(fl, "insecure-registry", "insecure")
 	if err := fl.Parse([]string{"--insecure-registry"}); err != nil || !insecure {
 		t.Error(insecure, err)
+	}
+}
+
+// TestPushStudy: one command pushes tare and the images of a study that are not in a registry, and prints the flags for tare run.
+// What a --set leaves out is not pushed.
+func TestPushStudy(t *testing.T) {
+	r := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(r.Close)
+	at := strings.TrimPrefix(r.URL, "http://") + "/me"
+	dir := t.TempDir()
+	for _, name := range []string{"app", "other"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o755), os.WriteFile(filepath.Join(dir, name, "file"), []byte(name), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const text = `study: own
+factors: {sandbox: [process, gvisor]}
+workloads:
+  mine: {kind: command, command: /true, image: ./app}
+  other: {kind: command, command: /true, image: ./other}
+  theirs: {kind: command, command: /true, image: "registry.example.org/theirs:1"}
+stop: {fixed: 1}
+`
+	if err := os.WriteFile(filepath.Join(dir, "own.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "image", "push", "--study", "own.yaml", at, "--set", "workload=mine,theirs")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digest = `@sha256:[0-9a-f]{64}`
+	if !regexp.MustCompile(`^--on k8s --tare-image ` + at + `/tare` + digest + ` --app \./app=` + at + `/app` + digest + "\n$").Match(out) {
+		t.Errorf("%s", out)
+	}
+	plan := exec.CommandContext(t.Context(), bin, append([]string{"plan", "own.yaml", "--manifests", "--set", "workload=mine,theirs"}, strings.Fields(string(out))...)...)
+	plan.Dir = dir
+	if got, err := plan.CombinedOutput(); err != nil || !regexp.MustCompile(`image: `+at+`/app`+digest).Match(got) {
+		t.Errorf("%v\n%s", err, got)
+	}
+	for want, args := range map[string][]string{
+		"with --study one argument":                         {"--study", "own.yaml"},
+		"there is no workload \"none\"":                     {"--study", "own.yaml", at, "--set", "workload=none"},
+		"cannot push the image tare to 127.0.0.1:1/me/tare": {"--study", "own.yaml", "127.0.0.1:1/me"},
+	} {
+		cmd := exec.CommandContext(t.Context(), bin, append([]string{"image", "push"}, args...)...)
+		cmd.Dir = dir
+		if got, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(got), want) {
+			t.Errorf("%v: %v\n%s\nwant %s", args, err, got, want)
+		}
 	}
 }
