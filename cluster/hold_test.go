@@ -273,6 +273,9 @@ func TestHolderElsewhere(t *testing.T) {
 		t.Errorf("without the right to list accounts: %v, %v", other, err)
 	}
 	api.denied = "namespaces"
+	if _, err := s.Clean(t.Context(), "", true); err == nil || !strings.HasSuffix(err.Error(), "; if your studies have -n NAMESPACE, so must this command") {
+		t.Errorf("who may not list namespaces: %v", err)
+	}
 	if _, err := s.holder(t.Context(), sharing); err != nil {
 		t.Errorf("in a shared namespace, without the right to list namespaces: %v", err)
 	}
