@@ -48,7 +48,7 @@ func TestDefined(t *testing.T) {
 	for what, ok := range map[string]bool{
 		"class":      *p.Spec.RuntimeClassName == "gvisor",
 		"selector":   p.Spec.NodeSelector["disk"] == "ssd" && p.Spec.NodeSelector[corev1.LabelHostname] == "worker",
-		"toleration": len(p.Spec.Tolerations) == 1,
+		"toleration": len(p.Spec.Tolerations) == 3 && p.Spec.Tolerations[0].Key == "bench",
 		"priority":   p.Spec.PriorityClassName == "high",
 		"request":    r.Requests.Cpu().String() == "250m" && r.Limits.Cpu().String() == "1" && r.Requests.Memory().Value() == 64<<20,
 		"restricted": !p.Spec.HostNetwork && !p.Spec.HostPID,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +102,16 @@ func basic(meta metav1.ObjectMeta, image, secret string) *corev1.Pod {
 	}
 }
 
+// notLong are tolerations that make Kubernetes evict a pod as soon as its node is lost, so that the trial fails for that reason and not
+// because of its timeout. By default, Kubernetes waits for five minutes (the admission plugin DefaultTolerationSeconds).
+func notLong() []corev1.Toleration {
+	now := int64(0)
+	return []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &now},
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &now},
+	}
+}
+
 // manifest is the pod of a sandbox.
 func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 	s := k.study
@@ -116,7 +127,7 @@ func (k *RuntimeClass) manifest(want *sandbox.Want, token string) *corev1.Pod {
 		}
 		p.Spec.NodeSelector[corev1.LabelHostname] = want.Node
 	}
-	p.Spec.Tolerations, p.Spec.PriorityClassName = s.Tolerations, k.set.priority
+	p.Spec.Tolerations, p.Spec.PriorityClassName = append(slices.Clone(s.Tolerations), notLong()...), k.set.priority
 	p.Spec.HostNetwork, p.Spec.HostPID, p.Spec.HostIPC = k.set.hostNetwork, k.set.hostNamespace, k.set.hostNamespace
 	c := &p.Spec.Containers[0]
 	c.Command = []string{"/tare", "internal", "pod"}

@@ -364,8 +364,17 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 	}
 }
 
+// evicted is the reason in the condition DisruptionTarget of a pod whose node has a taint that it does not tolerate
+// (k8s.io/kubernetes/pkg/controller/tainteviction).
+const evicted = "DeletionByTaintManager"
+
 // WhyNot returns why a pod cannot run, in the words of its status. It is nil while the pod may still run.
 func WhyNot(p *corev1.Pod) error {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == evicted {
+			return &closedNodeError{fmt.Errorf("node %s evicts its pods, because it is not ready or has a new taint (%s)", p.Spec.NodeName, c.Message)}
+		}
+	}
 	for n, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && (n >= len(p.Status.InitContainerStatuses) || t.ExitCode != 0) {
 			return ended(p, t)
@@ -380,7 +389,7 @@ func WhyNot(p *corev1.Pod) error {
 	return why
 }
 
-// closedNodeError says that a node takes no more pods. The study goes on as if the node was lost.
+// closedNodeError says that a node takes no more pods, or evicts them. The study goes on as if the node was lost.
 type closedNodeError struct{ error }
 
 func (e *closedNodeError) Unwrap() error { return e.error }

@@ -33,6 +33,7 @@ func TestManifest(t *testing.T) {
 		"cpu":        c.Resources.Limits.Cpu().MilliValue() == 1500 && c.Resources.Requests.Cpu().MilliValue() == 1500,
 		"memory":     c.Resources.Limits.Memory().Value() == 256<<20,
 		"volume":     p.Spec.Volumes[2].EmptyDir.Medium == corev1.StorageMediumMemory && c.VolumeMounts[2].MountPath == "/data",
+		"node lost":  len(p.Spec.Tolerations) == 2 && *p.Spec.Tolerations[0].TolerationSeconds == 0,
 		"ends":       *p.Spec.ActiveDeadlineSeconds > 0 && p.Spec.RestartPolicy == corev1.RestartPolicyNever,
 		"labels":     p.Labels[LabelStudy] == "t1" && p.Labels[LabelManaged] == Managed,
 		"restricted": *p.Spec.SecurityContext.RunAsNonRoot && !*c.SecurityContext.AllowPrivilegeEscalation && len(c.SecurityContext.Capabilities.Add) == 0,
@@ -48,10 +49,10 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// deleted returns a pod that the eviction API deletes, and whose container has ended.
-func deleted() *corev1.Pod {
-	p := &corev1.Pod{Status: corev1.PodStatus{
-		Conditions:        []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}},
+// deleted returns a pod that Kubernetes deletes for a reason, and whose container has ended.
+func deleted(reason string) *corev1.Pod {
+	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "worker-1"}, Status: corev1.PodStatus{
+		Conditions:        []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason}},
 		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}},
 	}}
 	p.DeletionTimestamp = &metav1.Time{}
@@ -77,7 +78,8 @@ func TestWhyNot(t *testing.T) {
 		{status(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: strings.Repeat("x", 10_000)}), "Evicted: x"},
 		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}}), "raise memory-limit (OOMKilled)"},
 		{status(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}}), "Error: tare's agent exited with code 3"},
-		{deleted(), "deleted during the trial (by EvictionByEvictionAPI)"},
+		{deleted("EvictionByEvictionAPI"), "deleted during the trial (by EvictionByEvictionAPI)"},
+		{deleted(evicted), "node worker-1 evicts its pods"},
 	} {
 		err := WhyNot(c.pod)
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*kube.MaxReason) {
@@ -108,6 +110,9 @@ func TestNodeThatIsLost(t *testing.T) {
 		if err := WhyNot(p); errors.Is(err, sandbox.ErrNodeLost) != (want != "") || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", says, err, want)
 		}
+	}
+	if err := WhyNot(deleted(evicted)); !errors.Is(err, sandbox.ErrNodeLost) {
+		t.Errorf("evicted: %v", err)
 	}
 }
 
