@@ -101,12 +101,15 @@ func TestCopiesErrors(t *testing.T) {
 	}
 }
 
-// TestRatioFigure: a ratio has a column for each level of its factor.
+// TestRatioFigure: a ratio and a difference have a column for each level of their factor.
 func TestRatioFigure(t *testing.T) {
-	s := mustParse(t, neighbours+"tables:\n  curve: {figure: ratio of copies, response: first_throughput, rows: [sandbox]}\n")
-	want := []Figure{{Name: "curve", Kind: FigureRatio, Text: "ratio of copies", Response: "first_throughput", Of: "copies", Rows: []string{"sandbox"}, Columns: []string{"copies"}}}
-	if d := cmp.Diff(want, s.Figures); d != "" {
-		t.Error(d)
+	for _, kind := range []FigureKind{FigureRatio, FigureDifference} {
+		text := string(kind) + " of copies"
+		s := mustParse(t, neighbours+"tables:\n  curve: {figure: "+text+", response: first_throughput, rows: [sandbox]}\n")
+		want := []Figure{{Name: "curve", Kind: kind, Text: text, Response: "first_throughput", Of: "copies", Rows: []string{"sandbox"}, Columns: []string{"copies"}}}
+		if d := cmp.Diff(want, s.Figures); d != "" {
+			t.Error(d)
+		}
 	}
 }
 

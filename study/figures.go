@@ -17,12 +17,13 @@ type FigureKind string
 
 // Figures of merit.
 const (
-	FigureValue  FigureKind = "value"  // the response itself
-	FigureBest   FigureKind = "best"   // over the levels of a factor
-	FigureFewest FigureKind = "fewest" // the first level that reaches a share of the best
-	FigureGain   FigureKind = "gain"   // of the best over the factor's first level
-	FigureRatio  FigureKind = "ratio"  // of each level of a factor to its first
-	FigureOver   FigureKind = "over"   // the best of one level of the compared factor over the best of another
+	FigureValue      FigureKind = "value"      // the response itself
+	FigureBest       FigureKind = "best"       // over the levels of a factor
+	FigureFewest     FigureKind = "fewest"     // the first level that reaches a share of the best
+	FigureGain       FigureKind = "gain"       // of the best over the factor's first level
+	FigureRatio      FigureKind = "ratio"      // of each level of a factor to its first
+	FigureDifference FigureKind = "difference" // of each level of a factor from its first, in the response's unit
+	FigureOver       FigureKind = "over"       // the best of one level of the compared factor over the best of another
 )
 
 // defaultShare is the share of the best for FigureFewest.
@@ -36,7 +37,7 @@ type Figure struct {
 	Text     string  // as written: fewest 90% of io_threads
 	Response string  // a response that the workloads compare
 	Share    float64 // of FigureFewest
-	Of       string  // the factor of FigureBest, FigureFewest, FigureGain and FigureRatio
+	Of       string  // the factor of FigureBest, FigureFewest, FigureGain, FigureRatio and FigureDifference
 	One      string  // of FigureOver: a level of the compared factor
 	Other    string  // likewise, which One is divided by
 	Rows     []string
@@ -44,6 +45,9 @@ type Figure struct {
 	Total    string   // the last of Rows, if the table has totals: arithmetic means over its levels; else ""
 	Where    []Factor // only cells with one of these levels; a cell without the factor counts
 }
+
+// Each reports whether each level of the factor has a figure of its own, in a column of its own.
+func (k FigureKind) Each() bool { return k == FigureRatio || k == FigureDifference }
 
 // Holds reports whether the figure is about a cell.
 func (f *Figure) Holds(cell record.Cell, compare string) bool {
@@ -65,7 +69,7 @@ type askedFigure struct {
 	at, response, figure, total *yaml.Node
 }
 
-const figureHint = "write value, best of FACTOR, gain of FACTOR, ratio of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL"
+const figureHint = "write value, best of FACTOR, gain of FACTOR, ratio of FACTOR, difference of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL"
 
 // figure reads an entry of tables that has the key figure.
 func (d *draft) figure(p pair) {
@@ -87,8 +91,8 @@ func (d *draft) figure(p pair) {
 		}
 		*x.dst, whole = names, whole && (ok || x.key == "rows")
 	}
-	if f.Kind == FigureRatio && f.Of != "" {
-		f.Columns = append(f.Columns, f.Of) // each level has a ratio of its own
+	if f.Kind.Each() && f.Of != "" {
+		f.Columns = append(f.Columns, f.Of)
 	}
 	if t, ok := d.text(f.total, "total"); ok {
 		f.Total = t
@@ -119,8 +123,8 @@ func (d *draft) figureText(f *askedFigure) bool {
 	case len(words) == 3 && words[1] == string(FigureOver):
 		f.Kind, f.One, f.Other = FigureOver, words[0], words[2]
 		return true
-	case of && len(words) == 3 && words[0] == string(FigureRatio):
-		f.Kind = FigureRatio
+	case of && len(words) == 3 && FigureKind(words[0]).Each():
+		f.Kind = FigureKind(words[0])
 	case of && len(words) == 3 && (words[0] == string(FigureBest) || words[0] == string(FigureGain) || words[0] == string(FigureFewest)):
 		f.Kind, f.Share = FigureKind(words[0]), defaultShare
 	case of && len(words) == 4 && words[0] == string(FigureFewest):

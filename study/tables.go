@@ -213,7 +213,7 @@ func (d *draft) tableCells(name, response string, at, responseAt *yaml.Node, of 
 func tablesSchema() *jsonschema.Schema {
 	level := oneOrMore(scalar("A level, or several."))
 	t := object("A summary table, or with the key figure a table of a figure of merit.", props{
-		{"figure", pattern("A figure of merit: value, best of FACTOR, gain of FACTOR, ratio of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL.", `^\s*(value|(best|gain|ratio|fewest)(\s+[0-9.]+\s*%?)?\s+of\s+\S+|\S+\s+over\s+\S+)\s*$`)},
+		{"figure", pattern("A figure of merit: value, best of FACTOR, gain of FACTOR, ratio of FACTOR, difference of FACTOR, fewest 90% of FACTOR, or LEVEL over LEVEL.", `^\s*(value|(best|gain|ratio|difference|fewest)(\s+[0-9.]+\s*%?)?\s+of\s+\S+|\S+\s+over\s+\S+)\s*$`)},
 		{"response", text("A response that the workloads compare.")},
 		{"workload", oneOrMore(text("Workloads. Default: all that have the response."))},
 		{"rows", oneOrMore(text("Factors whose levels are rows: the compared one, and others. Default: the compared one and those nested under it. With figure, any factors. Default: all that vary and have no other place."))},

@@ -23,13 +23,14 @@ import (
 )
 
 // Figure is a number that Of computes from the typical values of all levels. A level that was not
-// measured has NaN, and Of returns NaN if it cannot compute the figure. The figure is positive, or it
-// is a level of the factor.
+// measured has NaN, and Of returns NaN if it cannot compute the figure. The figure is positive, unless
+// it is signed or a level of the factor.
 type Figure struct {
-	Of    func(values []float64) float64
-	Level bool
-	Words bool    // the levels are words: Of returns a position, and positions have no mean
-	Least float64 // lower bound of the figure
+	Of     func(values []float64) float64
+	Level  bool
+	Words  bool    // the levels are words: Of returns a position, and positions have no mean
+	Least  float64 // lower bound of a figure that is not signed
+	Signed bool    // the figure is a difference
 }
 
 // Best returns the best of the values and its position. Without values it returns NaN and -1.

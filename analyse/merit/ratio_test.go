@@ -37,3 +37,28 @@ func TestRatio(t *testing.T) {
 		t.Errorf("vm: %+v", vm)
 	}
 }
+
+// TestDifference: each level minus the first, by resampling the blocks that both are in. It may be negative.
+func TestDifference(t *testing.T) {
+	st := &study.Study{Factors: []study.Factor{{Name: "link-path", Levels: []string{"wire", "vxlan", "bridge"}}}}
+	ask := &study.Figure{Name: "added", Kind: study.FigureDifference, Of: "link-path", Columns: []string{"link-path"}}
+	cell := func(path string, v ...float64) Reading {
+		return Reading{Cell: record.Cell{{Factor: "link-path", Value: path}}, Values: values(v...)}
+	}
+	table := Build(st, ask, record.Response{Name: "latency_p50", Unit: record.Second, Better: record.Lower}, 0.95, []Reading{
+		cell("wire", 100, 100, 100, 100, 100), cell("vxlan", 110, 112, 114, 116, 118), cell("bridge", 99, 97, 95, 93, 91),
+	})
+	if len(table.Rows) != 1 || len(table.Columns) != 3 {
+		t.Fatalf("%+v", table)
+	}
+	first, more, less := table.Rows[0].Cells[0], table.Rows[0].Cells[1], table.Rows[0].Cells[2]
+	if *first.Value != 0 || first.Interval != nil {
+		t.Errorf("the first: %+v", first)
+	}
+	if math.Abs(*more.Value-14) > 0.1 || more.Interval == nil || more.Interval[0] < 9 || more.Interval[0] > 13 || more.Interval[1] < 15 || more.Interval[1] > 19 {
+		t.Errorf("more: %v in %v", *more.Value, more.Interval)
+	}
+	if math.Abs(*less.Value+5) > 0.1 || less.Interval == nil || less.Interval[0] > -6 || less.Interval[1] < -4 || less.Interval[1] > 0 {
+		t.Errorf("less: %v in %v", *less.Value, less.Interval)
+	}
+}

@@ -108,12 +108,20 @@ func (e *Estimate) student(levels []Level, k int, confidence float64) {
 		values[k] = v
 		ends = append(ends, e.figure.Of(values))
 	}
-	e.Lo, e.Hi = max(slices.Min(ends), e.figure.Least), max(slices.Max(ends), e.figure.Least)
+	e.Lo, e.Hi = e.figure.atLeast(slices.Min(ends)), e.figure.atLeast(slices.Max(ends))
+}
+
+// atLeast returns v, but no less than a figure that is not signed can be.
+func (f *Figure) atLeast(v float64) float64 {
+	if f.Signed {
+		return v
+	}
+	return max(v, f.Least)
 }
 
 // interval finds the two ends. If the figure is a level, they enclose the middle part of the
-// draws. For other figures the draws are mirrored at the value, on a logarithmic scale (the basic
-// interval: Davison and Hinkley, section 5.2). The reason: the best of several noisy values comes
+// draws. For other figures the draws are mirrored at the value, on a logarithmic scale unless the figure is
+// signed (the basic interval: Davison and Hinkley, section 5.2). The reason: the best of several noisy values comes
 // out too high, and the best of the draws comes out too high again.
 func (e *Estimate) interval(confidence float64) {
 	if math.IsNaN(e.Value) || slices.ContainsFunc(e.draws, math.IsNaN) {
@@ -123,10 +131,13 @@ func (e *Estimate) interval(confidence float64) {
 	k := int(math.Round(float64(len(sorted)+1) * (1 - confidence) / 2))
 	k = max(1, min(k, len(sorted)/2))
 	lo, hi := sorted[k-1], sorted[len(sorted)-k]
-	if !e.figure.Level {
+	switch {
+	case e.figure.Signed:
+		lo, hi = 2*e.Value-hi, 2*e.Value-lo
+	case !e.figure.Level:
 		lo, hi = e.Value*(e.Value/hi), e.Value*(e.Value/lo)
 	}
-	e.Lo, e.Hi = max(min(e.Value, lo), e.figure.Least), max(e.Value, hi)
+	e.Lo, e.Hi = e.figure.atLeast(min(e.Value, lo)), max(e.Value, hi)
 }
 
 // Mean is the arithmetic mean of estimates of one figure in different strata. It has an

@@ -158,8 +158,8 @@ func (b *builder) fill(rows []record.Cell) {
 		for _, column := range b.out.Columns {
 			in := b.groups[row.Key()+"\n"+column.Key()]
 			e, c := b.cell(in)
-			if b.ask.Kind == study.FigureRatio {
-				e, c = b.ratio(in, b.groups[row.Key()+"\n"+b.first(column).Key()])
+			if b.ask.Kind.Each() {
+				e, c = b.against(in, b.groups[row.Key()+"\n"+b.first(column).Key()])
 			}
 			estimates, line.Cells = append(estimates, e), append(line.Cells, c)
 		}
@@ -195,15 +195,19 @@ func (b *builder) first(column record.Cell) record.Cell {
 	return out
 }
 
-// ratio computes a level over the first.
-func (b *builder) ratio(in, base []Reading) (Estimate, Cell) {
+// against computes the quotient of a level and the first, or their difference.
+func (b *builder) against(in, base []Reading) (Estimate, Cell) {
+	figure := Figure{Of: func(v []float64) float64 { return v[0] / v[1] }}
+	if b.ask.Kind == study.FigureDifference {
+		figure = Figure{Signed: true, Of: func(v []float64) float64 { return v[0] - v[1] }}
+	}
 	var levels []Level
 	for _, r := range slices.Concat(in, base) {
 		levels = append(levels, Level{Stratum: r.Stratum, Values: r.Values})
 	}
 	e := none("the study has no such cell")
 	if len(in) == 1 && len(base) == 1 {
-		e = Compute(levels, b.confidence, Figure{Of: func(v []float64) float64 { return v[0] / v[1] }})[0]
+		e = Compute(levels, b.confidence, figure)[0]
 		if e.Why == "" && math.IsNaN(e.Value) {
 			e.Why = "one of the two has no values"
 		}

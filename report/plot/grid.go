@@ -44,7 +44,7 @@ func (b *builder) grids(items []item) []Figure {
 	for i := range b.src.Result.Figures {
 		t := &b.src.Result.Figures[i]
 		key := fmt.Sprint(t.Of, t.Response.Name, t.Factors, t.Across, t.Fixed)
-		if t.Of == "" || t.Kind == study.FigureRatio || drawn[key] {
+		if t.Of == "" || t.Kind.Each() || drawn[key] {
 			continue
 		}
 		drawn[key] = true

@@ -24,6 +24,8 @@ func FigureTitle(r *analyse.Result, t *merit.Table) string {
 		s = fmt.Sprintf("how much better the best %s over %s is than that with %s %s", name, t.Of, t.Of, t.Base)
 	case study.FigureRatio:
 		s = fmt.Sprintf("%s relative to %s %s", name, t.Of, t.Base)
+	case study.FigureDifference:
+		s = fmt.Sprintf("%s minus that with %s %s", name, t.Of, t.Base)
 	case study.FigureFewest:
 		s = fmt.Sprintf("fewest %s that reach %s of the best %s", t.Of, Share(t.Share), name)
 	default:
@@ -56,6 +58,8 @@ func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second s
 			return fmt.Sprintf("%.0f", round(v))
 		case study.FigureOver, study.FigureRatio:
 			return Ratio(v)
+		case study.FigureDifference:
+			return signed(v, t.Response.Shown())
 		}
 		return Value(v, t.Response.Shown())
 	}
@@ -71,9 +75,24 @@ func FigureValue(t *merit.Table, row *merit.Row, c *merit.Cell) (first, second s
 		if v, unit, ok := strings.Cut(lo, " "); ok && strings.HasSuffix(hi, " "+unit) {
 			lo = v
 		}
-		second = lo + "–" + hi
+		to := "–"
+		if t.Kind == study.FigureDifference {
+			to = " to " // beside signs
+		}
+		second = lo + to + hi
 	}
 	return first, second
+}
+
+// signed writes a difference with its sign: +12 µs.
+func signed(v float64, u record.Unit) string {
+	switch {
+	case v > 0:
+		return "+" + Value(v, u)
+	case v < 0:
+		return "−" + Value(-v, u)
+	}
+	return Value(v, u)
 }
 
 // round is to the nearest whole number, a half away from 0, as the published tables have it.

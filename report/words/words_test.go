@@ -10,6 +10,7 @@ import (
 
 	"tare/analyse"
 	"tare/analyse/cause"
+	"tare/analyse/merit"
 	"tare/analyse/stat"
 	"tare/plan"
 	"tare/record"
@@ -326,5 +327,22 @@ func TestSearchIsNotUndecided(t *testing.T) {
 	all := Answer(r, Options{})
 	if len(all) != 2 || all[1].Text != "runc: 2.10 × the cost in b." || strings.Contains(all[0].Text, "too few") || !strings.HasPrefix(all[0].Text, "Of 2 comparisons") || !strings.HasSuffix(all[0].Text, unasked+"1 comparison left undecided was not its question.") {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestDifferenceFigure: a difference has its sign and its unit.
+func TestDifferenceFigure(t *testing.T) {
+	table := &merit.Table{Name: "added", Kind: study.FigureDifference, Of: "link-path", Base: "wire", Response: record.Response{Name: "latency_p50", Unit: record.Second}}
+	if got, want := FigureTitle(&analyse.Result{}, table), "added: latency_p50 minus that with link-path wire"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for v, want := range map[float64][2]string{0: {"0 s", ""}, 12e-6: {"+12.0 µs", "−4.00 to +28.0 µs"}, -2e-6: {"−2.00 µs", "−18.0 to +14.0 µs"}} {
+		c := &merit.Cell{Value: &v}
+		if v != 0 {
+			c.Interval = &[2]float64{v - 16e-6, v + 16e-6}
+		}
+		if first, second := FigureValue(table, &merit.Row{}, c); first != want[0] || second != want[1] {
+			t.Errorf("%s, %s, want %v", first, second, want)
+		}
 	}
 }
