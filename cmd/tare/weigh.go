@@ -358,7 +358,7 @@ func (a *app) weighed(ctx context.Context, st *study.Study, cat study.Catalogue,
 	default:
 		a.lines(weigh.Text(rows, weigh.Starts(rows, x.trials), beside, a.textOptions("").Ink))
 		if runErr == nil && slices.ContainsFunc(rows, func(r weigh.Row) bool { return r.Wide() }) {
-			a.line("The intervals are wide. With --budget %s they should be half as wide or less; an idle machine also helps", moreTime(st.Budget.Time, x.trials))
+			a.line("%s", wantsTime(st.Budget.Time, x.trials))
 		}
 		a.line("results: %s (`tare report` shows all of them)", db.Dir())
 	}

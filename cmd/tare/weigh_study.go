@@ -262,16 +262,19 @@ func (w *weighing) paced(first looked, budget time.Duration) timing {
 	return p
 }
 
-// moreTime is a --budget that says more than one of within did: four times as much, which makes intervals
-// half as wide, and enough for the blocks that are wanted at least.
-func moreTime(within time.Duration, trials []record.Trial) string {
+// wantsTime says what a larger --budget than within gives: four times as much makes intervals half as wide. It is always enough for
+// the blocks that are wanted at least.
+func wantsTime(within time.Duration, trials []record.Trial) string {
 	spent, blocks := time.Duration(0), 1
 	for i := range trials {
 		spent += trials[i].Duration
 		blocks = max(blocks, trials[i].Block)
 	}
-	more := max(4*within, spent/time.Duration(blocks)*wantBlocks)
-	return words.AtLeast(more)
+	more := words.AtLeast(max(4*within, spent/time.Duration(blocks)*wantBlocks))
+	if blocks < stat.MinN {
+		return fmt.Sprintf("The budget was too short for an interval, which takes %d blocks. Give --budget %s", stat.MinN, more)
+	}
+	return fmt.Sprintf("The intervals are wide. With --budget %s they should be half as wide or less; an idle machine also helps", more)
 }
 
 // figureName is what may stand before the pattern of a figure.

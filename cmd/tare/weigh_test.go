@@ -353,19 +353,24 @@ func TestWeighTiming(t *testing.T) {
 	}
 }
 
-// TestWeighMoreTime: what is proposed can be given to --budget, and is enough for a long block.
-func TestWeighMoreTime(t *testing.T) {
+// TestWeighWantsTime: what is proposed can be given to --budget, and is enough for a long block. Without an interval, none is called wide.
+func TestWeighWantsTime(t *testing.T) {
 	long := []record.Trial{{Block: 1, Duration: 40 * time.Second}, {Block: 1, Duration: 24 * time.Second}}
+	three := []record.Trial{{Block: 3, Duration: time.Second}}
 	for _, c := range []struct {
-		within time.Duration
-		trials []record.Trial
-		want   string
+		within      time.Duration
+		trials      []record.Trial
+		says, wants string
 	}{
-		{20 * time.Second, nil, "80s"}, {time.Minute, nil, "4m"}, {20 * time.Second, long, "7m"}, {5 * time.Second, long[:0], "20s"},
+		{20 * time.Second, three, "The intervals are wide. With", "80s"}, {time.Minute, three, "The intervals are wide. With", "4m"},
+		{20 * time.Second, long, "The budget was too short for an interval, which takes 3 blocks. Give", "7m"}, {5 * time.Second, three, "The intervals are wide. With", "20s"},
 	} {
-		got := moreTime(c.within, c.trials)
-		if d, err := duration("budget", got); got != c.want || err != nil || d < 4*c.within {
-			t.Errorf("%s after %s, want %s", got, c.within, c.want)
+		got := wantsTime(c.within, c.trials)
+		if !strings.HasPrefix(got, c.says+" --budget "+c.wants) {
+			t.Errorf("%s after %s, want %s", got, c.within, c.wants)
+		}
+		if d, err := duration("budget", c.wants); err != nil || d < 4*c.within {
+			t.Errorf("%s: %v", c.wants, err)
 		}
 	}
 }
