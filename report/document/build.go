@@ -152,6 +152,9 @@ func (b *Builder) Document(in Input) *Document {
 		whole := []*section.Section{section.Asked(in.Result, b.study, in.File), section.Hosts(hosts, started)}
 		d.Sections, d.Plain = append(whole, section.Page(in.Result, hosts)...), append(section.Plain(in.Result), whole...)
 		d.State = words.State(in.Result) + "."
+		if len(in.Result.LoadSteps) > 0 {
+			d.Plateaus = words.LoadFigures()
+		}
 		if s := in.Result.Sentinel; s != nil {
 			d.Busy = s.Busy()
 		}

@@ -45,6 +45,7 @@ type Document struct {
 	Plain     []*section.Section `json:"-"`                  // what the page without scripts shows: section.Plain
 	Modelled  string             `json:"modelled,omitempty"` // that no machine measured this, in words; "" of measured figures
 	Busy      string             `json:"busy,omitempty"`     // that others used the host meanwhile, in words; "" if not
+	Plateaus  []string           `json:"plateaus,omitempty"` // which figures of Result.LoadSteps are drawn, in their order
 	Curves    []Curve            `json:"curves,omitempty"`
 	Series    []TrialSeries      `json:"series,omitempty"`
 	Omitted   string             `json:"omitted,omitempty"` // which series had no room, and where they are; "" when none

@@ -123,7 +123,7 @@
       (Tare.data.doc.sections || [])
         .filter((s) => !s.in)
         .map((s) => {
-          simple(s.id, s.title, s.notes || [s.id], () => Tare.blocks(s.id));
+          simple(s.id, s.title, s.notes || [s.id], () => (s.id === "steps" ? [Tare.plateaus(), Tare.blocks(s.id)] : Tare.blocks(s.id)));
           return [s.id, Tare[`${s.id}Section`]];
         }),
     );
