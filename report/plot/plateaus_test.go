@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,5 +50,24 @@ func TestPlateaus(t *testing.T) {
 	}
 	if figs := build(t, src, Options{Responses: []string{"throughput"}}); figs[len(figs)-1].Plateaus {
 		t.Error("plateaus are drawn, although another response is asked for")
+	}
+}
+
+// TestPlateausOfClaims: a load on claims has a graph of each stage from bound to the volume's end, and of both rates.
+func TestPlateausOfClaims(t *testing.T) {
+	want := []string{"bound_p95", "attached_p95", "mounted_p95", "written_p95", "claim_gone_p95", "detached_p95", "volume_gone_p95", "rate", "removal_rate"}
+	values := []analyse.LoadValue{{Name: "objects", Unit: record.Count, Median: 10}}
+	for _, name := range want {
+		values = append(values, analyse.LoadValue{Name: name, Unit: record.Second, Median: 1})
+	}
+	src := ioThreads()
+	src.Result.LoadSteps = []analyse.LoadStep{{Step: 1, Trials: 3, Values: values, Cell: record.Cell{{Factor: "workload", Value: "volumes"}, {Factor: "sandbox", Value: "pod"}}}}
+	figs := build(t, src, Options{})
+	var got []string
+	for i := range figs[len(figs)-1].Panels {
+		got = append(got, figs[len(figs)-1].Panels[i].Title)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("graphs of %q, want %q", got, want)
 	}
 }

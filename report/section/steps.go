@@ -210,22 +210,22 @@ func claimSteps(steps []analyse.LoadStep) *Table {
 	t := NewTable(2, "step", "until", "claims", "a second", "p50", "p95", "p99", "bound by")
 	for i := range steps {
 		x := &steps[i]
-		part := func(rate string, bounds []analyse.LoadBound, stages ...[2]string) {
+		part := func(rate string, bounds []analyse.LoadBound, stages []words.Stage) {
 			once := []string{stepFigure(x, "objects"), stepFigure(x, rate), boundBy(bounds, x.Trials)}
 			for _, stage := range stages {
-				if _, ok := x.Value(stage[0] + "_p50"); !ok {
+				if _, ok := x.Value(stage.Name + "_p50"); !ok {
 					continue
 				}
-				row := []string{strconv.Itoa(x.Step), stage[1], once[0], once[1]}
+				row := []string{strconv.Itoa(x.Step), stage.Said, once[0], once[1]}
 				for _, q := range []string{"_p50", "_p95", "_p99"} {
-					row = append(row, stepFigure(x, stage[0]+q))
+					row = append(row, stepFigure(x, stage.Name+q))
 				}
 				t.Row(append(row, once[2])...)
 				once = []string{"", "", ""}
 			}
 		}
-		part("rate", x.Bounds, [2]string{"bound", "bound"}, [2]string{"attached", "attached"}, [2]string{"mounted", "mounted"}, [2]string{"written", "first byte"})
-		part("removal_rate", x.Removals, [2]string{"claim_gone", "claim gone"}, [2]string{"detached", "detached"}, [2]string{"volume_gone", "volume gone"})
+		part("rate", x.Bounds, words.ClaimStages())
+		part("removal_rate", x.Removals, words.RemovalStages())
 	}
 	return t
 }

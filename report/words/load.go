@@ -1,12 +1,31 @@
 package words
 
-// LoadFigures are the figures of a step of a load that a report shows, in their order: those of the load's node, then those of
-// the load.
+import "slices"
+
+// LoadFigures are the figures of a step of a load that a report draws, in their order: those of the load's node, those of pods,
+// those of claims, then those of both.
 func LoadFigures() []string {
-	return append(NodeFigures(), "pod_start_p50", "pod_start_p99", "api_latency_p99", "bound_p95", "claim_gone_p95", "rate")
+	out := append(NodeFigures(), "pod_start_p50", "pod_start_p99")
+	for _, s := range slices.Concat(ClaimStages(), RemovalStages()) {
+		out = append(out, s.Name+"_p95")
+	}
+	return append(out, "api_latency_p99", "rate", "removal_rate")
 }
 
 // NodeFigures are those of the node, counted from before the first step.
 func NodeFigures() []string {
 	return []string{"node_memory", "node_page_cache", "node_disk_used", "node_disk_written", "node_disk_read"}
+}
+
+// Stage is a stage of a claim. Its percentiles begin with its name.
+type Stage struct{ Name, Said string }
+
+// ClaimStages are the stages until a claim is usable.
+func ClaimStages() []Stage {
+	return []Stage{{"bound", "bound"}, {"attached", "attached"}, {"mounted", "mounted"}, {"written", "first byte"}}
+}
+
+// RemovalStages are those until a claim and its volume are gone.
+func RemovalStages() []Stage {
+	return []Stage{{"claim_gone", "claim gone"}, {"detached", "detached"}, {"volume_gone", "volume gone"}}
 }
