@@ -339,7 +339,7 @@ func (a *analysis) summary(base, other record.Cell, response string) stat.Summar
 
 // level sums up the trials that count of a cell.
 func level(trials map[int]*record.Trial, values map[int]float64, response record.Response) Level {
-	l := Level{Unit: response.Unit}
+	l, late := Level{Unit: response.Unit}, 0
 	var v []float64
 	for _, block := range slices.Sorted(maps.Keys(trials)) {
 		t := trials[block]
@@ -352,6 +352,9 @@ func level(trials map[int]*record.Trial, values map[int]float64, response record
 			continue
 		}
 		v = append(v, x)
+		if t.AtLeast(response.Name) {
+			late++
+		}
 		if l.Unit == "" {
 			l.Unit = unitOf(t, response.Name)
 		}
@@ -359,6 +362,7 @@ func level(trials map[int]*record.Trial, values map[int]float64, response record
 	if l.N = len(v); l.N == 0 {
 		return l
 	}
+	l.AtLeast = late > 0 && 2*late >= l.N
 	l.Median, l.Min, l.Max = stat.Median(v), slices.Min(v), slices.Max(v)
 	if l.Typical = stat.GeoMean(v); math.IsNaN(l.Typical) {
 		l.Typical = l.Median

@@ -15,5 +15,5 @@ func LabelNames() []string {
 
 // SampleNames are the names of the samples that Analyse reads with any labels.
 func SampleNames() []string {
-	return append(append(cpucost.SampleNames(), cause.SampleNames()...), agentCPU, record.IdleCPU, record.StepBound, record.RemovalBound)
+	return append(append(cpucost.SampleNames(), cause.SampleNames()...), agentCPU, record.IdleCPU, record.StepBound, record.RemovalBound, record.StepLate)
 }

@@ -142,6 +142,7 @@ type Level struct {
 	Median     float64     `json:"median"`
 	Min        float64     `json:"min"`
 	Max        float64     `json:"max"`
+	AtLeast    bool        `json:"at_least,omitempty"` // Typical is a lower bound, because pods or claims came late in half of the trials or more
 }
 
 // Reason is one way in which a cell's trials failed, and how often.

@@ -163,8 +163,8 @@ type Warning struct {
 // bound the removal of the objects of a step.
 const (
 	LabelStep = "step"
-	// StepLate is how many pods or claims of a step did not reach a stage in time. Its label LabelFigure names a figure of the step
-	// that is only a lower bound for this reason.
+	// StepLate is how many pods or claims of a step did not reach a stage in time; without the label LabelStep, of all steps. Its
+	// label LabelFigure names a figure of the step, or a response, that is only a lower bound for this reason.
 	StepLate     = "late"
 	LabelFigure  = "figure"
 	StepBound    = "step_bound"
@@ -273,6 +273,12 @@ func (t *Trial) Sample(name string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// AtLeast reports whether the trial's value of a response is a lower bound, because pods or claims came late.
+func (t *Trial) AtLeast(response string) bool {
+	labels := MakeLabels(LabelFigure, response)
+	return slices.ContainsFunc(t.Samples, func(s Sample) bool { return s.Name == StepLate && s.Labels == labels })
 }
 
 // BelowNoise reports whether a warning of the trial says that its value of a response cannot

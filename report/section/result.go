@@ -83,11 +83,12 @@ func Legend(r *analyse.Result) *Section {
 	}
 	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", words.Base(r), perCent(r.Confidence)))
 	seen := make(map[stat.Verdict]bool)
-	doubts, unequal := false, false
+	doubts, unequal, late := false, false, false
 	for i := range r.Compared {
 		c := &r.Compared[i]
 		v := c.Estimate.Shown(c.Verdict, c.Response.Better)
 		cell := comparison(r, c).First
+		late = late || c.Level.AtLeast || c.Base.AtLeast
 		if cell, bare := strings.CutSuffix(cell, Unequal); strings.HasSuffix(strings.TrimSuffix(cell, Doubtful), SignOf(v).Mark) {
 			seen[v] = true
 			doubts, unequal = doubts || strings.HasSuffix(cell, Doubtful), unequal || bare
@@ -107,6 +108,9 @@ func Legend(r *analyse.Result) *Section {
 	}
 	if unequal {
 		signs = append(signs, Sign{Mark: Unequal, Text: "differs in more than the " + r.Compare + ", see below"})
+	}
+	if late {
+		signs = append(signs, Sign{Mark: ">", Text: words.TooLate})
 	}
 	if len(signs) > 0 {
 		s.Blocks = append(s.Blocks, Block{Signs: signs})
@@ -152,9 +156,9 @@ func comparison(r *analyse.Result, c *analyse.Comparison) Cell {
 	case analyse.GivenUp, analyse.Failed:
 		return Cell{First: string(out), Tone: words.Worse}
 	case analyse.Baseline:
-		return Cell{First: words.Value(c.Level.Typical, c.Response.Shown())}
+		return Cell{First: words.Typical(&c.Level, c.Response.Shown())}
 	case analyse.NoRatio:
-		level := words.Value(c.Level.Typical, c.Response.Shown())
+		level := words.Typical(&c.Level, c.Response.Shown())
 		switch {
 		case c.Base.BelowNoise > 0:
 			return Cell{First: level, Second: "no ratio"}
@@ -164,6 +168,7 @@ func comparison(r *analyse.Result, c *analyse.Comparison) Cell {
 		return Cell{First: level + " ?", Second: "no ratio"}
 	}
 	out := ratioCell(&c.Estimate, c.Estimate.Shown(c.Verdict, c.Response.Better))
+	out.First = words.Bound(c) + out.First
 	if c.Doubtful() {
 		out.First += Doubtful
 	}

@@ -140,7 +140,7 @@ func Costs(r *analyse.Result) *Section {
 	for i := range r.Compared {
 		if c := &r.Compared[i]; c.Baseline && c.Level.N > 0 {
 			k := name(c)
-			if v := words.Value(c.Level.Typical, c.Response.Shown()); base[k] == "" {
+			if v := words.Typical(&c.Level, c.Response.Shown()); base[k] == "" {
 				base[k] = v
 			} else {
 				base[k] = "-" // several: none is the one

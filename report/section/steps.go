@@ -45,7 +45,7 @@ func Steps(r *analyse.Result) *Section {
 	if slices.ContainsFunc(r.LoadSteps, func(x analyse.LoadStep) bool {
 		return slices.ContainsFunc(x.Values, func(v analyse.LoadValue) bool { return v.AtLeast })
 	}) {
-		s.Note("> pods or claims did not get there before the step's timeout: the time is a lower bound")
+		s.Note("> " + words.TooLate)
 	}
 	calls(s, slices.Concat(plain, claims), names)
 	return s
@@ -232,13 +232,10 @@ func claimSteps(steps []analyse.LoadStep) *Table {
 
 func stepFigure(x *analyse.LoadStep, name string) string {
 	v, ok := x.Value(name)
-	switch {
-	case !ok:
+	if !ok {
 		return "-"
-	case v.AtLeast:
-		return "> " + words.Value(v.Median, v.Unit)
 	}
-	return words.Value(v.Median, v.Unit)
+	return words.Typical(&analyse.Level{Typical: v.Median, AtLeast: v.AtLeast}, v.Unit)
 }
 
 func boundBy(bounds []analyse.LoadBound, trials int) string {

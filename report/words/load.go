@@ -1,6 +1,35 @@
 package words
 
-import "slices"
+import (
+	"slices"
+
+	"tare/analyse"
+	"tare/record"
+)
+
+// TooLate says what the sign > before a value means.
+const TooLate = "pods or claims did not get there before the step's timeout: the time is a lower bound"
+
+// Typical is the value of a level, with the sign > if it is a lower bound.
+func Typical(l *analyse.Level, unit record.Unit) string {
+	if l.AtLeast {
+		return "> " + Value(l.Typical, unit)
+	}
+	return Value(l.Typical, unit)
+}
+
+// Bound is the sign before a ratio of which a side is a lower bound: > or <, or ≷ if both are.
+func Bound(c *analyse.Comparison) string {
+	switch {
+	case c.Level.AtLeast && c.Base.AtLeast:
+		return "≷ "
+	case c.Level.AtLeast:
+		return "> "
+	case c.Base.AtLeast:
+		return "< "
+	}
+	return ""
+}
 
 // LoadFigures are the figures of a step of a load that a report draws, in their order: those of the load's node, those of pods,
 // those of claims, then those of both.

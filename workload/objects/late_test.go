@@ -35,6 +35,15 @@ func TestLate(t *testing.T) {
 			t.Errorf("%d late: %q, want %q", late, got, want)
 		}
 	}
+	// All steps together: eight claims are in time, two are late, so the response is a bound, too.
+	var rd record.Reading
+	r := report{steps: []Step{{Claims: &Claims{Bound: 8, Bind: 1, Gone: 8, Remove: 1, Way: []Stage{{Name: BoundTo, Times: times, Late: 2}}}}}}
+	if err := r.claims(&rd); err != nil {
+		t.Fatal(err)
+	}
+	if tr := (&record.Trial{Samples: rd.Samples}); tr.AtLeast("bound_p50") || !tr.AtLeast("bound_p95") {
+		t.Errorf("the samples of all steps are %v", rd.Samples)
+	}
 	if err := (&Claims{Way: []Stage{{Name: BoundTo, Times: times, Late: 11}}}).samples(&record.Reading{}, "1"); err == nil {
 		t.Error("more claims are late than there are")
 	}

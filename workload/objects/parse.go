@@ -193,8 +193,15 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 		return err
 	}
 	if want.pods {
-		rd.Value("pod_start_p50", record.Second, percentile(starts, 50))
-		rd.Value("pod_start_p99", record.Second, percentile(starts, 99))
+		never := 0
+		for i := range r.steps {
+			if s := r.steps[i].Start; s != nil {
+				never += s.Never
+			}
+		}
+		for _, q := range []float64{50, 99} {
+			quantile(rd.Value, "pod_start", starts, q, never)
+		}
 		if err := output.Histogram(rd, "pod_start", starts); err != nil {
 			return err
 		}
@@ -238,8 +245,8 @@ func percentile(h *hdrhistogram.Histogram, p float64) float64 {
 	return float64(h.ValueAtPercentile(p)) * 1e-9
 }
 
-// quantile adds a percentile of a step. late of the times are those until the step's end: if the percentile is one of them, it is a
-// lower bound.
+// quantile adds a percentile of a step or of all. late of the times are those until a step's end: if the percentile is one of them,
+// it is a lower bound.
 func quantile(add func(name string, u record.Unit, x float64, labels ...string), name string, h *hdrhistogram.Histogram, q float64, late int) {
 	name = fmt.Sprintf("%s_p%g", name, q)
 	add(name, record.Second, percentile(h, q))

@@ -157,7 +157,7 @@ func (c *Claims) samples(rd *record.Reading, step string) error {
 
 // claims adds the figures of the claims of all steps together.
 func (r *report) claims(rd *record.Reading) error {
-	all := map[string]*hdrhistogram.Histogram{}
+	all, late := map[string]*hdrhistogram.Histogram{}, map[string]int{}
 	var bound, gone, skewed int
 	var bind, remove float64
 	for i := range r.steps {
@@ -172,6 +172,7 @@ func (r *report) claims(rd *record.Reading) error {
 				all[s.Name] = NewHistogram()
 			}
 			all[s.Name].Merge(h)
+			late[s.Name] += s.Late
 		}
 	}
 	why := r.steps[0].Why
@@ -188,9 +189,9 @@ func (r *report) claims(rd *record.Reading) error {
 		if h == nil {
 			continue
 		}
-		rd.Value(name+"_p50", record.Second, percentile(h, 50))
-		rd.Value(name+"_p95", record.Second, percentile(h, 95))
-		rd.Value(name+"_p99", record.Second, percentile(h, 99))
+		for _, q := range []float64{50, 95, 99} {
+			quantile(rd.Value, name, h, q, late[name])
+		}
 		if err := output.Histogram(rd, name, h); err != nil {
 			return err
 		}

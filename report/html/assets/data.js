@@ -116,11 +116,14 @@
     return !!d && typeof c.q === "number" && c.q > d.rate && ["better", "worse", "higher", "lower"].includes(Tare.kindOf(c));
   };
 
+  // late is the sign before a cost of which a side is a lower bound, because pods or claims came late.
+  Tare.late = (c) => (c.level.at_least && c.base.at_least ? "≷ " : c.level.at_least ? "> " : c.base.at_least ? "< " : "");
+
   // cellText is what is written for a comparison: its cost, and the interval of that.
   Tare.cellText = (c) => {
     const kind = Tare.kindOf(c),
       e = c.estimate,
-      value = () => Tare.value(c.level.typical, Tare.unitOf(c.response));
+      value = () => `${c.level.at_least ? "> " : ""}${Tare.value(c.level.typical, Tare.unitOf(c.response))}`;
     switch (kind) {
       case "skipped":
       case "failed":
@@ -136,7 +139,7 @@
     }
     const cost = Tare.costOf(e, c.response.better);
     return [
-      kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.times(cost.x)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`,
+      kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.late(c)}${Tare.times(cost.x)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`,
       e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "few runs",
     ];
   };

@@ -247,6 +247,9 @@
         key("skipped", "skipped: this host cannot run it"),
         key("below-noise", "below noise"),
         key("no-ratio", "no ratio"),
+        D.items.some((i) => i.c.level.at_least)
+          ? Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step's timeout: the time is a lower bound")
+          : null,
         D.items.some((i) => Tare.doubtful(i.c))
           ? Tare.el("span", { class: "key" }, Tare.el("b", {}, Tare.doubt), " a difference that fails correction for many comparisons")
           : null,

@@ -40,14 +40,14 @@
         sort: "base",
         num: true,
         value: (i) => (i.hasRatio ? i.c.estimate.base : i.c.base.n ? i.c.base.typical : null),
-        write: (v, i) => Tare.value(v, unit(i)),
+        write: (v, i) => `${i.c.base.at_least ? "> " : ""}${Tare.value(v, unit(i))}`,
       },
       {
         head: "value",
         sort: "value",
         num: true,
         value: (i) => (i.hasRatio ? i.c.estimate.value : i.c.level.n ? i.c.level.typical : null),
-        write: (v, i) => Tare.value(v, unit(i)),
+        write: (v, i) => `${i.c.level.at_least ? "> " : ""}${Tare.value(v, unit(i))}`,
       },
       {
         head: "cost",
@@ -55,7 +55,7 @@
         num: true,
         strong: true,
         value: (i) => (i.hasRatio ? i.cost.x : null),
-        write: (v) => Tare.times(v),
+        write: (v, i) => `${Tare.late(i.c)}${Tare.times(v)}`,
       },
       {
         head: "interval",
