@@ -199,7 +199,11 @@ func gateError(res *compare.Result, said *export.Gated, list bool, do string) er
 	}
 	switch {
 	case len(rows) > 0:
-		msg := fmt.Sprintf("%d of %d rows break a gate", len(rows), len(res.Rows))
+		verb := "break"
+		if len(rows) == 1 {
+			verb = "breaks"
+		}
+		msg := fmt.Sprintf("%d of %s %s a gate", len(rows), words.Count(len(res.Rows), "row"), verb)
 		if list { // else it is printed already
 			for _, b := range said.Breaches {
 				msg += fmt.Sprintf("\n  %s: %s", b.Gate, text.ChangeLine(&res.Rows[b.Row]))

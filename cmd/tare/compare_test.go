@@ -62,7 +62,7 @@ func TestCompareGate(t *testing.T) {
 	}
 	const culprit = "workload=w3,sandbox=fake,slowdown=3 elapsed: cost 1.1"
 	code, out, errs := run(a, b, "--gate", "worse than 5%")
-	if code != exitGate || strings.Count(out, culprit) != 1 || !strings.Contains(errs, "1 of 25 rows break a gate") || !strings.Contains(out, "kernel: 6.1 -> 6.2") {
+	if code != exitGate || strings.Count(out, culprit) != 1 || !strings.Contains(errs, "1 of 25 rows breaks a gate") || !strings.Contains(out, "kernel: 6.1 -> 6.2") {
 		t.Errorf("exit %d, want %d\n%s%s", code, exitGate, out, errs)
 	}
 	if code, out, _ := run(b, a, "--gate", "worse than 5%"); code != exitOK || !strings.Contains(out, "1 changed") || !strings.Contains(out, "▲") {

@@ -84,7 +84,7 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	case p.Placed:
 		return Bound{ByScheduler, most / all, parts}
 	default:
-		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %d nodes ran %d pods", parts, p.Nodes, s.Pods)}
+		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %s ran %s", parts, counted(p.Nodes, "node"), counted(s.Pods, "pod"))}
 	}
 }
 
@@ -163,4 +163,12 @@ func (s *Step) readings() string {
 		parts = append(parts, fmt.Sprintf("etcd %s a write", output.Seconds(x.Store/x.Stores)))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("queued %s in all", output.Seconds(x.Queued))), ", ")
+}
+
+// counted writes a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -79,7 +79,7 @@ func (b *burn) global(g *yaml.Node) {
 		b.functions[n.Value] = src
 	}
 	if n := get(g, "measurements"); n != nil && len(n.Content) > 0 {
-		b.note(n, "remove them; the workload objects has its own figures", "tare does not take kube-burner's measurements")
+		b.note(n, "change nothing; the workload objects has its own figures", "tare does not take kube-burner's measurements")
 	}
 }
 
