@@ -140,3 +140,28 @@ func style(t *testing.T) Style {
 	}
 	return Style{Theme: theme, Width: 576, Height: 360}
 }
+
+// TestJoins: a line leads from number to number only, because names have no order.
+func TestJoins(t *testing.T) {
+	for _, c := range []struct {
+		levels []string
+		want   string // of each level but the first
+	}{
+		{[]string{"1", "2", "4"}, "yy"},
+		{[]string{"process", "runc"}, "n"},
+		{[]string{"none", "auto", "1", "4"}, "nny"},
+		{[]string{"process", "runc", "0", "1"}, "nny"},
+	} {
+		a, got := newAxis("level", c.levels, c.levels), ""
+		for i := 1; i < len(a.Levels); i++ {
+			if a.joins(i) {
+				got += "y"
+			} else {
+				got += "n"
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v: %s, want %s", c.levels, got, c.want)
+		}
+	}
+}

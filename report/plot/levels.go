@@ -111,10 +111,10 @@ func (a *Axis) label(i int) string {
 // used reports whether the figure uses this axis.
 func (a *Axis) used() bool { return a.Factor != "" }
 
-// joins reports whether a line may lead from the level before i to it: both are
-// numbers, or none is.
+// joins reports whether a line may lead from the level before i to it: both are numbers. Names have no order, so that a line
+// between them would show a course that is not there.
 func (a *Axis) joins(i int) bool {
-	return a.Numbers == nil || math.IsNaN(a.Numbers[i]) == math.IsNaN(a.Numbers[i-1])
+	return a.Numbers != nil && !math.IsNaN(a.Numbers[i]) && !math.IsNaN(a.Numbers[i-1])
 }
 
 // numeric reports whether the levels have places on a line: all are numbers.
