@@ -77,7 +77,7 @@ func (a *app) importCSV() *cobra.Command {
 				var err error
 				if strings.HasSuffix(pair, ".yaml") && !strings.Contains(pair, "=") {
 					var text []byte
-					if text, err = imports.ReadFile(pair, imports.MaxMapping); err == nil {
+					if text, err = mappingText(pair, "columns: {value: COLUMN}"); err == nil {
 						m, err = csv.ParseMapping(pair, text)
 					}
 				} else {
@@ -125,6 +125,15 @@ func (a *app) importCSV() *cobra.Command {
 	return cmd
 }
 
+// mappingText reads the file of --map. example is a line that such a file has.
+func mappingText(name, example string) ([]byte, error) {
+	text, err := imports.ReadFile(name, imports.MaxMapping)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--map: there is no file %s; name a file with the mapping, with lines such as `%s`", name, example)
+	}
+	return text, err //nolint:wrapcheck // it names the file
+}
+
 func (a *app) importPbench() *cobra.Command {
 	var dir, baseline, mapping string
 	cmd := &cobra.Command{
@@ -134,7 +143,7 @@ func (a *app) importPbench() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m pbench.Mapping
 			if mapping != "" {
-				text, err := imports.ReadFile(mapping, imports.MaxMapping)
+				text, err := mappingText(mapping, "trees: [{dir: DIR, sandbox: NAME}]")
 				if err == nil {
 					m, err = pbench.ParseMapping(mapping, text)
 				}
