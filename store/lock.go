@@ -49,6 +49,9 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("%s is not a regular file; remove it and try again", path)
 	}
 	if err != nil {
+		if errors.Is(err, unix.EROFS) {
+			return nil, fmt.Errorf("%s is on a read-only file system, and a run writes to it: copy the folder to another disk and go on there; `tare report` reads it where it is", dir)
+		}
 		return nil, fmt.Errorf("lock the results folder: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -22,6 +22,9 @@ func OpenReadOnly(dir string) (*Store, error) {
 	if errors.Is(err, ErrNoResults) {
 		evidence, eerr := evidenceIn(dir)
 		if eerr != nil || len(evidence) == 0 {
+			if st, serr := os.Stat(filepath.Join(dir, dbName)); serr == nil && st.Size() == 0 { //nolint:gosec // below the folder that the user named
+				return nil, fmt.Errorf("%s is %w", dir, ErrEmpty)
+			}
 			return nil, fmt.Errorf("%s is %w", dir, ErrNoResults) // nothing at all, so nothing more to say
 		}
 		err = lostDatabase(evidence)

@@ -122,6 +122,9 @@ func (m *Meta) nodes() []record.Node {
 // results folder: nothing is there, a file is, or a folder in which Create died.
 var ErrNoResults = errors.New("not a results folder")
 
+// ErrEmpty is an ErrNoResults with a database of 0 bytes.
+var ErrEmpty = fmt.Errorf("%w: its %s has 0 bytes, because a copy was cut short or a run was killed at its start; copy the folder again, or remove that file", ErrNoResults, dbName)
+
 // ErrReadOnly is returned when a store from OpenReadOnly is written to.
 var ErrReadOnly = errors.New("the results folder is open for reading only")
 

@@ -63,3 +63,17 @@ func TestResultsAreOpenedOnce(t *testing.T) {
 		t.Errorf("the old name: %v", err)
 	}
 }
+
+// TestEmptyDatabase: a results.db without a byte is told by name, with what to do.
+func TestEmptyDatabase(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "results.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"report", "run"} {
+		var out, errs strings.Builder
+		if code := execute(t.Context(), &out, &errs, []string{verb, dir}); code != exitUsage || !strings.Contains(errs.String(), "its results.db has 0 bytes") {
+			t.Errorf("%s: exit code %d: %s", verb, code, errs.String())
+		}
+	}
+}

@@ -26,7 +26,7 @@ import (
 // open finds the study and the results folder. A results folder goes on with
 // the study that was copied into it.
 func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.Catalogue, string, error) {
-	if k, err := inResults(arg, results.kept); !errors.Is(err, store.ErrNoResults) {
+	if k, err := inResults(arg, results.kept); !errors.Is(err, store.ErrNoResults) || errors.Is(err, store.ErrEmpty) {
 		if err == nil {
 			err = mayGoOn(k.meta, arg, at)
 		}
