@@ -136,6 +136,7 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		for load, flags := range all {
 			t.Run(name+"/"+load, func(t *testing.T) {
+				t.Parallel() // each has a server of its own, and waits for much of its time
 				s := httptest.NewServer(spoil(c.bad))
 				defer s.Close()
 				want, ok := c.want[load]
