@@ -23,7 +23,7 @@
 # idle host with two cores, because a host at load 6 is that much slower.
 set -eu
 alone='TestCausePageCache|TestCauseOfMachines|TestRelieved|TestRelievedIOLimit|TestRelievedHost|TestPlantedQuota'
-computes='TestScripts|TestDocs.*|TestTune.*|TestKillAtAnyMomentOnFake|TestMemoryOfHostileSeries|TestFar(Run|Ends|Errors)|TestPublishedIOThreads|TestCompareGate' # of cmd/tare: nothing real, or an ordinary user
+computes='TestScripts|TestDocs.*|TestTune.*|TestKillAtAnyMomentOnFake|TestMemoryOfHostileSeries|TestFar(Run|Ends|Errors)|TestPublishedIOThreads|TestCompareGate|TestPushStudy|TestKillRehearsal|TestLogFormat' # of cmd/tare: nothing real, or an ordinary user
 sum=$1
 unset MAKEFLAGS MFLAGS # a test of a tool that knows make's job server would wait for it
 
