@@ -90,6 +90,12 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 			continue
 		}
 		v.Sets = v.overrides(r.study, f)
+		if j := slices.IndexFunc(all[:i], func(o verification) bool { return slices.Equal(o.Sets, v.Sets) }); j >= 0 {
+			if err := v.share(ctx, &all[j]); err != nil {
+				return err
+			}
+			continue
+		}
 		v.Results = ownFolder(filepath.Clean(dir)+"-verify-"+plainName(v.Rule+"-"+v.Treatment), v.Sets)
 		if f.dry {
 			v.Outcome = outcomePlanned
@@ -249,6 +255,16 @@ func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verificat
 		return nil
 	default:
 		return err
+	}
+	return judge(ctx, v)
+}
+
+// share judges by the trials of an earlier verification with the same overrides: two rules may name one setting.
+func (v *verification) share(ctx context.Context, with *verification) error {
+	v.Results = with.Results
+	if with.Gain == nil {
+		v.Outcome, v.Why = with.Outcome, with.Why
+		return nil
 	}
 	return judge(ctx, v)
 }
