@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,16 +15,19 @@ import (
 	"tare/analyse/stat"
 )
 
-// reliefs are causes, a study that makes each, what its findings say of cells, and what the
-// relief gains. The causes are strong, so that a host that others use shows them too.
-var reliefs = []struct {
+// relief is a cause that is made and relieved.
+type relief struct {
 	cause cause.Name
 	least float64 // times as good as before
 	study string
 	wants []wanted
 	part  bool             // the setting relieves only a part: of the cost, more than half may stay
 	needs func(*testing.T) // skips the test on hosts that cannot run it
-}{
+}
+
+// reliefs are causes, a study that makes each, what its findings say of cells, and what the
+// relief gains. The causes are strong, so that a host that others use shows them too.
+var reliefs = []relief{
 	{cause: cause.Quota, least: 1.5, study: `compare: cpu-limit
 baseline: none
 factors: {sandbox: [runc], cpu-limit: [none, "0.15"]}
@@ -95,16 +100,10 @@ func TestRelieved(t *testing.T) {
 				c.needs(t)
 			}
 			const tries = 3
+			var shows *made
 			for try := 1; ; try++ {
-				got := (&madeCause{study: c.study, blocks: stat.MinN}).once(t) // advice needs intervals
-				wrong, busy := judged(t, got, c.wants)
-				if wrong == "" {
-					if text, excused := relieve(t, got.results, c.cause, c.least, c.part); excused || text != "" && undecided(t, got, c.wants) {
-						busy = text
-					} else {
-						wrong = text
-					}
-				}
+				var wrong, busy string
+				wrong, busy, shows = c.attempt(t, shows)
 				switch {
 				case wrong+busy == "":
 					return
@@ -119,6 +118,28 @@ func TestRelieved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// attempt makes the cause, unless got is a study that shows it, and has it relieved. shows is the
+// study if only the relief is not as it should be: the next attempt needs no other one.
+func (c *relief) attempt(t *testing.T, got *made) (wrong, busy string, shows *made) {
+	t.Helper()
+	if got == nil {
+		got = (&madeCause{study: c.study, blocks: stat.MinN}).once(t) // advice needs intervals
+		if wrong, busy = judged(t, got, c.wants); wrong != "" {
+			return wrong, busy, nil
+		}
+	}
+	text, measured, excused := relieve(t, got.results, c.cause, c.least, c.part)
+	switch {
+	case text == "":
+		return "", busy, nil
+	case excused || undecided(t, got, c.wants):
+		return "", text, nil
+	case measured && busy == "":
+		shows = got
+	}
+	return text, busy, shows
 }
 
 // judged says which findings are not as they should be, and which of them are excused because
@@ -149,22 +170,23 @@ func undecided(t *testing.T, got *made, wants []wanted) bool {
 	return false
 }
 
-// relieve has the causes of a study relieved. wrong says what is not as it should be. It is
-// excused if no cause was named that a setting relieves, and others used otherLoad in half of
+// relieve has the causes of a study relieved. wrong says what is not as it should be; measured, that
+// the cause was named and its relief measured. It is excused if no cause was named that a setting relieves, and others used otherLoad in half of
 // the trials at least: they are the cause then, or hide it. A wrong outcome of a cause is wrong
 // on a busy host too. Where the setting relieves a part, the whole interval of the gain must be
 // above 1.
-func relieve(t *testing.T, results string, made cause.Name, least float64, part bool) (wrong string, excused bool) {
+func relieve(t *testing.T, results string, made cause.Name, least float64, part bool) (wrong string, measured, excused bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
+	forgetReliefs(t, results)
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, bin, "advise", results, "--verify", "--json", "--wait")
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitHost || !strings.Contains(string(out), `"outcome"`) {
 		others := usualOthers(t, results)
-		return fmt.Sprintf("no cause is named that a setting relieves (others used %.1f cores): %v\n%s\n%s", others, err, out, &said), others > otherLoad
+		return fmt.Sprintf("no cause is named that a setting relieves (others used %.1f cores): %v\n%s\n%s", others, err, out, &said), false, others > otherLoad
 	}
 	if err != nil {
 		t.Fatalf("tare advise --verify: %v\n%s\n%s", err, out, &said)
@@ -183,12 +205,27 @@ func relieve(t *testing.T, results string, made cause.Name, least float64, part 
 		}
 		t.Log(line)
 		seen += line + "\n"
+		measured = measured || v.Cause == string(made) && v.Gain != nil
 		if v.Cause == string(made) && v.Gain != nil && v.Gain.Ratio >= least &&
 			(v.Outcome == outcomeConfirmed || part && v.Gain.HasInterval() && v.Gain.Lo > 1) {
-			return "", false
+			return "", true, false
 		}
 	}
-	return fmt.Sprintf("%s is not confirmed with a gain of %g at least:\n%s\n%s", made, least, seen, &said), false
+	return fmt.Sprintf("%s is not confirmed with a gain of %g at least:\n%s\n%s", made, least, seen, &said), measured, false
+}
+
+// forgetReliefs removes what was measured of reliefs before: a complete one is not measured again.
+func forgetReliefs(t *testing.T, results string) {
+	t.Helper()
+	old, err := filepath.Glob(results + "-verify-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range old {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // usualOthers is the CPU that others used during the middle trial, in cores.
