@@ -57,6 +57,35 @@ func TestFewest(t *testing.T) {
 	}
 }
 
+// TestFewestStart: where cells need three numbers or more, the text names one to start with, enough for three quarters of the cells.
+func TestFewestStart(t *testing.T) {
+	levels := []string{"none", "1", "2", "4", "8"}
+	for want, needs := range map[string]map[string]int{ // of jobs: the index of the fewest level
+		"Give the virtual machine 2 supplemental I/O threads, enough for 4 of 5 cases (1–8 by case). ": {"1": 1, "2": 2, "4": 2, "8": 2, "16": 4},
+		"Give the virtual machine 4 supplemental I/O threads, enough for all 3 cases (1–4 by case). ":  {"1": 1, "2": 2, "4": 3},
+	} {
+		l := newLab("fio", map[string]string{"jobs": "16"})
+		l.in.Factors = append(l.in.Factors, study.Factor{Name: factorIOThreads, Levels: levels}, study.Factor{Name: "jobs", Levels: []string{"1", "2", "4", "8", "16"}})
+		for jobs, fewest := range needs {
+			for i, level := range levels {
+				value := 10.0
+				if i >= fewest {
+					value = 100
+				}
+				c := at("vm", factorIOThreads, level, "jobs", jobs)
+				l.measures(c, value)
+				if level == none {
+					ratio := value / 120
+					l.finds(cause.Helper, string(record.RoleVMM), c).Ratio = &ratio
+				}
+			}
+		}
+		if x := l.advice(t, "vmm-iothread"); !strings.HasPrefix(x.Text, want) {
+			t.Errorf("%s\nwant %s", x.Text, want)
+		}
+	}
+}
+
 // TestFewestUnmeasured: a number that the study holds is compared with what the rule's arithmetic gives.
 func TestFewestUnmeasured(t *testing.T) {
 	for _, c := range []struct {

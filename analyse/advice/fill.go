@@ -30,6 +30,7 @@ func (f *filler) funcs() template.FuncMap {
 	return template.FuncMap{
 		"to":       f.toward,
 		"each":     f.each,
+		"start":    f.start,
 		"limit":    f.limit,
 		"either":   f.either,
 		"removed":  func(factor string) bool { return f.leads(factor, func(to string) bool { return to == none }) },

@@ -44,6 +44,48 @@ func (f *filler) leads(factor string, is func(string) bool) bool {
 	})
 }
 
+// start is a level to start with where the moves lead to more than two.
+type start struct {
+	Level      string
+	Cells, All int // cells that need no more than Level, and all
+}
+
+// most is the share of the cells for which the level to start with is enough.
+const most = 0.75
+
+// start returns the least level that is enough for most cells; nil where the moves lead to one or two levels, or to words.
+func (f *filler) start(factor string) *start {
+	var levels []string
+	cells := make(map[string]map[string]bool) // by level
+	all := 0
+	for _, m := range f.steps() {
+		level, ok := m.to.level(factor)
+		if !ok || number(level) < 0 {
+			return nil
+		}
+		if cells[level] == nil {
+			levels, cells[level] = append(levels, level), make(map[string]bool)
+		}
+		for _, s := range m.list {
+			if k := s.f.Cell.Key(); !cells[level][k] {
+				cells[level][k] = true
+				all++
+			}
+		}
+	}
+	if len(levels) < 3 {
+		return nil
+	}
+	slices.SortFunc(levels, byNumber)
+	out := &start{All: all}
+	for _, l := range levels {
+		if out.Level, out.Cells = l, out.Cells+len(cells[l]); float64(out.Cells) >= most*float64(all) {
+			break
+		}
+	}
+	return out
+}
+
 // each says which present level goes where, " (from 1: 2–4, from 2: 4)"; "" where
 // there is one alone.
 func (f *filler) each(factor string) string {
