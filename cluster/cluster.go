@@ -281,9 +281,7 @@ func (c *connection) close() {
 	if c.coordinator != nil {
 		_ = c.coordinator.Close() // the namespace goes in any case
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), removeWithin)
-	defer cancel()
-	if err := c.made.remove(ctx); err != nil {
+	if err := c.made.removeNow(context.Background()); err != nil {
 		c.site.Say("%v", err)
 		c.site.left(&c.made)
 		return
@@ -340,21 +338,25 @@ func (s *Site) connect(ctx context.Context, r site.Request) (_ *connection, err 
 	}
 	c.user = user
 	c.made.name(newID(), s.Namespace)
+	taken := false
 	defer func() {
 		switch {
 		case err == nil:
-		case ctx.Err() != nil:
+			return
+		case taken:
 			c.close()
+		case c.keep != nil: // nothing is left of the claim
+			_ = c.keep(nil)
+		}
+		if err = error(&site.UnableError{Err: err}); ctx.Err() != nil {
 			err = site.ErrInterrupted
-		default:
-			c.close()
-			err = &site.UnableError{Err: err}
 		}
 	}()
 	b := Brief{VMs: needsVMs(r.Study)}
 	if err = s.take(ctx, &c.made, b.admits(), r.Wait, func() error { return c.promise() }); err != nil {
 		return nil, err
 	}
+	taken = true
 	s.left(&c.made)
 	limited, cancel := context.WithTimeoutCause(ctx, upWithin, fmt.Errorf("the coordinator was not ready within %s", minutes(upWithin)))
 	defer cancel()

@@ -247,14 +247,22 @@ func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) erro
 			err = d.api.Create(ctx, p)
 		}
 		if err != nil {
-			kind, kerr := kube.KindOf(obj)
-			if kerr != nil {
-				return kerr
-			}
-			return fmt.Errorf("cannot create the %s %s in namespace %s: %w", kind.Kind, obj.GetName(), obj.GetNamespace(), explained(err, d.existing()))
+			return d.cannotCreate(obj, err)
 		}
 	}
 	return nil
+}
+
+// cannotCreate explains why the API server did not take an object.
+func (d *deployment) cannotCreate(obj kube.Object, err error) error {
+	kind, kerr := kube.KindOf(obj)
+	switch {
+	case kerr != nil:
+		return kerr
+	case obj.GetNamespace() == "":
+		return fmt.Errorf("cannot create the namespace %s: %w", obj.GetName(), explained(err, d.existing()))
+	}
+	return fmt.Errorf("cannot create the %s %s in namespace %s: %w", kind.Kind, obj.GetName(), obj.GetNamespace(), explained(err, d.existing()))
 }
 
 // labelled is a namespace at a level of the Pod Security Standards.
@@ -272,7 +280,7 @@ func (d *deployment) labelled(name, level string) *corev1.Namespace {
 func (d *deployment) makeNamespace(ctx context.Context, name, level string) error {
 	ns := d.labelled(name, level)
 	if err := d.api.Create(ctx, ns); err != nil {
-		return fmt.Errorf("cannot create the namespace %s: %w", name, explained(err, d.existing()))
+		return d.cannotCreate(ns, err)
 	}
 	if name == d.namespace {
 		d.uid = ns.UID
@@ -322,6 +330,13 @@ func (d *deployment) clean() string {
 func (d *deployment) remove(ctx context.Context) error {
 	_, err := d.removed(ctx, false)
 	return err
+}
+
+// removeNow is remove with time of its own: the user may have ended ctx.
+func (d *deployment) removeNow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer cancel()
+	return d.remove(ctx)
 }
 
 // removed is remove, and names the objects of a namespace that stays. With dry it only names them.

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tare/cluster/kube"
 	"tare/cluster/pod"
 	"tare/site/claim"
 )
@@ -32,7 +33,11 @@ func newID() string { return "t" + strings.ToLower(rand.Text()[:8]) }
 // disturb each other. Each study makes its claim before it looks for those of others, and
 // gives it up if it finds one. So of two that begin at once, one sees the other. With wait it
 // tries again until nobody has the nodes. Before each claim it calls promise: the study's name is then known, and nothing is made.
+// If it fails, it has removed what it made. Who lacks the right to claim learns that first, and waits for nobody.
 func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool, promise func() error) error {
+	if err := d.mayClaim(ctx, level); err != nil {
+		return err
+	}
 	told := ""
 	for {
 		other, err := s.holder(ctx, d)
@@ -46,7 +51,7 @@ func (s *Site) take(ctx context.Context, d *deployment, level string, wait bool,
 			if err == nil && other == nil {
 				return nil
 			}
-			err = errors.Join(err, d.remove(ctx))
+			err = errors.Join(err, d.removeNow(ctx))
 			d.name(newID(), s.Namespace) // a namespace needs a while to go, and its name with it
 		}
 		switch {
@@ -150,6 +155,18 @@ func (s *Site) resting(ctx context.Context, id, namespace string) bool {
 	return c.State.Running != nil && !c.Ready && slices.ContainsFunc(p.Status.Conditions, func(is corev1.PodCondition) bool {
 		return is.Type == corev1.PodReady && is.Status == corev1.ConditionFalse && is.LastTransitionTime.Sub(c.State.Running.StartedAt.Time) >= lonely
 	})
+}
+
+// mayClaim has the API server judge the object that claims the nodes, and returns why it refuses it. Another error shows when the object is made.
+func (d *deployment) mayClaim(ctx context.Context, level string) error {
+	var first kube.Object = d.labelled(d.namespace, level)
+	if d.shared {
+		first = d.account()
+	}
+	if err := d.api.Try(ctx, first); apierrors.IsForbidden(err) {
+		return d.cannotCreate(first, err)
+	}
+	return nil
 }
 
 // claim makes what claims the deployment's nodes. A namespace of its own meets a level of the Pod Security Standards.

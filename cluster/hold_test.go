@@ -25,14 +25,15 @@ import (
 
 // studies is an API server that has the namespaces of studies, whose coordinators run.
 type studies struct {
-	mu     sync.Mutex
-	all    map[string]corev1.Namespace
-	listed int
-	shared []corev1.ServiceAccount // claims of studies that share a namespace
-	denied string                  // the resource that the user may not list in the whole cluster
-	rests  bool                    // the coordinators have given up their nodes
-	stays  bool                    // the user may not delete namespaces
-	change func(s *studies)        // after a list or a creation; s.mu is held
+	mu      sync.Mutex
+	all     map[string]corev1.Namespace
+	listed  int
+	shared  []corev1.ServiceAccount // claims of studies that share a namespace
+	denied  string                  // the resource that the user may not list in the whole cluster
+	rests   bool                    // the coordinators have given up their nodes
+	stays   bool                    // the user may not delete namespaces
+	change  func(s *studies)        // after a list or a creation; s.mu is held
+	refuses string                  // what it says of each object that is to be made; "": it makes it
 }
 
 func (s *studies) begin(id, nodes string) {
@@ -59,6 +60,11 @@ func (s *studies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}},
 			ContainerStatuses: []corev1.ContainerStatus{{Ready: !s.rests, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(begun)}}}},
 		}})
+	case r.Method == http.MethodPost && s.refuses != "":
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"`+s.refuses+`"}`)
+	case r.Method == http.MethodPost && r.URL.Query().Has("dryRun"):
+		_, _ = io.Copy(w, r.Body)
 	case r.Method == http.MethodPost:
 		var n corev1.Namespace
 		_ = json.NewDecoder(r.Body).Decode(&n) // what is lost shows in the test
@@ -160,6 +166,24 @@ func TestTake(t *testing.T) {
 		api.mu.Unlock()
 		if (said > 0) != c.wait {
 			t.Errorf("%s: said %d times that it waits", name, said)
+		}
+	}
+}
+
+// TestMayNotClaim: who may not make the claim learns that, and does not wait for another study or hear of objects to remove.
+func TestMayNotClaim(t *testing.T) {
+	for existing, refuses := range map[string]string{
+		"":      `namespaces is forbidden: User \"ann\" cannot create resource \"namespaces\" in API group \"\" at the cluster scope`,
+		"bench": `serviceaccounts is forbidden: User \"ann\" cannot create resource \"serviceaccounts\" in API group \"\" in the namespace \"bench\"`,
+	} {
+		api := &studies{all: map[string]corev1.Namespace{}, change: func(*studies) {}, refuses: refuses, stays: true}
+		api.begin("told", "node1")
+		s := api.site(t)
+		d := &deployment{api: s.api, nodes: []string{"node1"}}
+		d.name("tmine", existing)
+		err := s.take(t.Context(), d, "restricted", true, func() error { return errors.New("promised") })
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot create the ") || !strings.Contains(err.Error(), `user "ann" may not create `) || strings.Contains(err.Error(), "may not delete") {
+			t.Errorf("%q: %v", existing, err)
 		}
 	}
 }
