@@ -162,7 +162,10 @@ func (s *Site) lookUp(ctx context.Context, archs []string) (map[string][]string,
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	_, copies, err := s.ask(ctx, s.Image, archs)
-	if errors.Is(err, image.ErrAbsent) || errors.Is(err, image.ErrReference) {
+	switch {
+	case errors.Is(err, image.ErrReference):
+		return nil, fmt.Errorf("--tare-image %s: %w", s.Image, err)
+	case errors.Is(err, image.ErrAbsent):
 		return nil, fmt.Errorf("--tare-image %s: %w; push it with `tare image push tare REFERENCE`, and pass the printed reference", s.Image, err)
 	}
 	return copies, nil

@@ -1,6 +1,7 @@
 package param
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,13 @@ func TestSuggest(t *testing.T) {
 		if got := Suggest(typo, words); got != want {
 			t.Errorf("Suggest(%q) = %q, want %q", typo, got, want)
 		}
+	}
+	var many []string
+	for c := range 1000 {
+		many = append(many, fmt.Sprintf("long-name-%03d", c))
+	}
+	if got := Suggest("no", many); len(got) > 200 || !strings.HasPrefix(got, "write one of 1000 names, such as long-name-000, ") {
+		t.Errorf("of many words: %s", got)
 	}
 	if got := Suggest("x", nil); got != "there are none to choose from" {
 		t.Errorf("Suggest without words = %q", got)

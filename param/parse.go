@@ -140,8 +140,19 @@ func Suggest(typo string, words []string) string {
 	if len(words) == 0 {
 		return "there are none to choose from"
 	}
-	return "write one of " + strings.Join(words, ", ")
+	if len(words) <= mostNamed {
+		return "write one of " + strings.Join(words, ", ")
+	}
+	near := slices.Clone(words)
+	slices.SortStableFunc(near, func(a, b string) int { return editDistance(typo, a) - editDistance(typo, b) })
+	return fmt.Sprintf("write one of %d names, such as %s", len(words), strings.Join(near[:nearest], ", "))
 }
+
+// Suggest names at most mostNamed words, or the nearest of more.
+const (
+	mostNamed = 60
+	nearest   = 10
+)
 
 // editDistance is the Levenshtein distance over bytes, with a transposition
 // counting as one (the optimal string alignment distance).

@@ -308,8 +308,11 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, fmt.Errorf("%q... is not a quantity", text[:32])
 	}
 	q, err := resource.ParseQuantity(text)
-	if err != nil || q.Sign() < 0 {
+	switch {
+	case err != nil:
 		return resource.Quantity{}, fmt.Errorf("%q is not a quantity; write one as 2, 2500m or 8Gi", text)
+	case q.Sign() < 0:
+		return resource.Quantity{}, fmt.Errorf("%q is negative; write a quantity as 2, 2500m or 8Gi", text)
 	}
 	return q, nil
 }

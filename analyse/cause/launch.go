@@ -66,7 +66,12 @@ func (v verdict) launch(f *facts) verdict {
 
 // launched is the sentence on such a cell.
 func launched(out *Finding, f *facts, part float64) string {
-	ms := func(at figure) string { return fmt.Sprintf("%.3g ms", 1e3*max(0, f.step(at))) }
+	ms := func(at figure) string {
+		if s := f.step(at); s >= 1 {
+			return fmt.Sprintf("%.3g s", s)
+		}
+		return fmt.Sprintf("%.3g ms", 1e3*max(0, f.step(at)))
+	}
 	switch out.Cause {
 	case Path:
 		return fmt.Sprintf("The runtime's calls: they take %s longer than natively, %.0f %% of what is added to the launch's steps.", ms(fRuntime), 100*part)

@@ -23,6 +23,7 @@ func TestLaunch(t *testing.T) {
 		text      string
 	}{
 		{"a container", steps(0.040, 0.034, 0.003), steps(0.0045, 0.002, 0.002), true, Path, "32 ms longer than natively, 97 %"},
+		{"a slow container", steps(1.7, 1.6, 0.003), steps(0.0045, 0.002, 0.002), true, Path, " 1.6 s longer than natively"},
 		{"a container whose program has no step", steps(0.040, 0.034, nan), steps(0.0045, 0.002, nan), true, Path, "100 %"},
 		{"an interpreter in gVisor", steps(1.1, 0.15, 0.80), steps(0.3, 0.004, 0.3), true, Untold, "500 ms longer than natively, 77 %"},
 		{"no slower", steps(0.3, 0.02, 0.3), steps(0.3, 0.004, 0.3), false, Unknown, elsewhere},

@@ -48,7 +48,7 @@ func (c *Client) Rate() string {
 	l := c.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d requests to the API server, at most %d per second; the limit of %.4g per second (--kube-api-qps) delayed them by %.1f s", l.requests, l.busiest, l.QPS(), l.waited.Seconds())
+	return fmt.Sprintf("%d requests to the API server, at most %d in a second; the limit of %.4g per second on average (--kube-api-qps) delayed them by %.1f s", l.requests, l.busiest, l.QPS(), l.waited.Seconds())
 }
 
 // heldUp is a wait for the client's limit that a user should hear of.

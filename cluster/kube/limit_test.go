@@ -19,7 +19,7 @@ func TestLimit(t *testing.T) {
 			}
 		}
 		wait(5)
-		if c.HeldUp() || !strings.HasPrefix(c.Rate(), "5 requests to the API server, at most 5 per second") {
+		if c.HeldUp() || !strings.HasPrefix(c.Rate(), "5 requests to the API server, at most 5 in a second") {
 			t.Error(c.Rate())
 		}
 		begun := time.Now()
@@ -27,7 +27,7 @@ func TestLimit(t *testing.T) {
 		if took := time.Since(begun); took < 1900*time.Millisecond || took > 2100*time.Millisecond || !c.HeldUp() {
 			t.Errorf("20 requests took %s: %s", took, c.Rate())
 		}
-		if !strings.Contains(c.Rate(), "25 requests") || !strings.Contains(c.Rate(), "limit of 10 per second (--kube-api-qps) delayed them by 2.0 s") {
+		if !strings.Contains(c.Rate(), "25 requests") || !strings.Contains(c.Rate(), "limit of 10 per second on average (--kube-api-qps) delayed them by 2.0 s") {
 			t.Error(c.Rate())
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"tare/analyse/stat"
+	"tare/ordered"
 	"tare/plan"
 	"tare/record"
 	"tare/report/words"
@@ -107,11 +108,20 @@ func span(least, most string) string {
 }
 
 func (a *app) printSkips(skips []record.Skip) {
-	seen := map[string]bool{}
+	var reasons []string
+	cells := map[string]int{}
 	for _, s := range skips {
-		if !seen[s.Reason] && !study.IsCounting(s.Cell) {
-			seen[s.Reason] = true
-			a.say("%s", s.Reason)
+		if study.IsCounting(s.Cell) {
+			continue
 		}
+		reasons = ordered.Add(reasons, s.Reason)
+		cells[s.Reason]++
+	}
+	for _, reason := range reasons {
+		if len(reasons) == 1 {
+			a.say("%s", reason) // the line before says how many
+			continue
+		}
+		a.say("%s: %s", words.Count(cells[reason], "cell"), reason)
 	}
 }
