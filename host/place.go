@@ -49,6 +49,7 @@ type Place struct {
 	// Settings are those of the kernel that levels change.
 	Settings setting.Table
 
+	data     os.FileInfo // of Data when the study began; nil: not known
 	mu       sync.Mutex
 	changed  bool              // whether Settings may be other than the host's own
 	networks []string          // names that are attached, in that order
@@ -150,12 +151,35 @@ func (p *Place) Image(name string) (trial.Image, error) {
 func (p *Place) medium(m volume.Medium) (string, error) {
 	switch {
 	case m != volume.Memory:
-		return p.Data, nil
+		return p.Data, p.sameData()
 	case p.Memory == "":
 		return "", errors.New("this host has no memory file system for data: neither /dev/shm nor /run is a tmpfs; mount one on /dev/shm")
 	}
 	return p.Memory, nil
 }
+
+// sameData refuses a directory for data that was unmounted, moved or deleted since the study began: a new one of that name may be on
+// another disk.
+func (p *Place) sameData() error {
+	if p.data == nil {
+		return nil
+	}
+	if now, err := os.Stat(p.Data); err == nil && os.SameFile(now, p.data) {
+		return nil
+	}
+	return dataGoneError(filepath.Dir(p.Data))
+}
+
+// dataGoneError says that the directory for data, which it names, is gone. It ends the study as the loss of its node does: trials made
+// so far are kept, and the study can go on later.
+type dataGoneError string
+
+func (e dataGoneError) Error() string {
+	return string(e) + ", where the study has its data, was unmounted, moved or deleted; bring it back"
+}
+
+// Is reports whether target is sandbox.ErrNodeLost.
+func (dataGoneError) Is(target error) bool { return target == sandbox.ErrNodeLost }
 
 // Prepare is of trial.Place.
 func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, error) {
@@ -174,7 +198,11 @@ func (p *Place) Prepare(ctx context.Context, want sandbox.Want) (sandbox.Spec, e
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{Volume: v, Source: source})
 	}
 	if want.Writable {
-		spec.Upper = filepath.Join(p.Data, want.Trial, want.Name+"-upper")
+		base, err := p.medium(volume.Disk)
+		if err != nil {
+			return spec, err
+		}
+		spec.Upper = filepath.Join(base, want.Trial, want.Name+"-upper")
 		if err := os.MkdirAll(spec.Upper, 0o700); err != nil {
 			return spec, fmt.Errorf("cannot make the directory of the writable root: %w", err)
 		}

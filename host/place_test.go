@@ -281,3 +281,47 @@ func TestNoImageIsPulled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDataThatVanishes: when the directory for data is gone, or another one has its name, no trial goes on in a new one.
+func TestDataThatVanishes(t *testing.T) {
+	p := place(t)
+	p.Data = filepath.Join(t.TempDir(), "tare-t1")
+	start := func(want sandbox.Want) error {
+		want.Trial, want.Role, want.Name = "t1-1", "main", "t1-1-main"
+		_, err := p.Prepare(t.Context(), want)
+		return err
+	}
+	wants := map[string]sandbox.Want{"a volume": {Volumes: []volume.Volume{{Name: "data"}}}, "the root": {Writable: true}}
+	for what, change := range map[string]func() error{
+		"":            func() error { return nil },
+		"is gone":     func() error { return os.Rename(p.Data, p.Data+"-gone") },
+		"was swapped": func() error { return os.Mkdir(p.Data, 0o700) },
+	} {
+		_ = os.RemoveAll(p.Data)
+		if err := os.Mkdir(p.Data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if p.data, err = os.Stat(p.Data); err != nil {
+			t.Fatal(err)
+		}
+		if what == "was swapped" {
+			err = os.Rename(p.Data, p.Data+"-old")
+		}
+		if err = errors.Join(err, change()); err != nil {
+			t.Fatal(err)
+		}
+		for of, want := range wants {
+			if err := start(want); errors.Is(err, sandbox.ErrNodeLost) != (what != "") || err != nil && !strings.Contains(err.Error(), filepath.Dir(p.Data)+", where the study has its data, was unmounted, moved or deleted") {
+				t.Errorf("the directory %s, for %s: %v", what, of, err)
+			}
+		}
+		if err := start(sandbox.Want{Volumes: []volume.Volume{{Name: "data", Medium: volume.Memory}}}); err != nil {
+			t.Errorf("the directory %s, in memory: %v", what, err)
+		}
+		_, err = os.Stat(p.Data)
+		if gone := errors.Is(err, os.ErrNotExist); gone != (what == "is gone") {
+			t.Errorf("the directory %s: made again: %t", what, !gone)
+		}
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"tare/host/rootfs"
 	"tare/host/setting"
 	"tare/host/state"
+	"tare/host/storage"
 	"tare/internal/rootless"
 	"tare/record"
 	"tare/sandbox"
@@ -39,6 +40,7 @@ import (
 // Site is this host. All fields are set before it is used.
 type Site struct {
 	Dirs Dirs
+	Flag string                           // that names Dirs.Data in a command line; "": it is the default
 	Say  func(format string, args ...any) // tells the user
 	// Kinds returns every sandbox by name, those that a study defines included. Their checks
 	// use the directory.
@@ -51,9 +53,9 @@ type Site struct {
 }
 
 // About is of site.Site.
-func (*Site) About() site.About {
+func (s *Site) About() site.About {
 	return site.About{
-		Cannot:  "this host cannot run",
+		Flag: s.Flag, Cannot: "this host cannot run",
 		Nothing: "this host can run no cell of the study; the reasons are above, and `tare doctor` checks the host",
 	}
 }
@@ -179,6 +181,7 @@ func (s *Site) Open(ctx context.Context, r site.Request) (_ site.Session, err er
 	}
 	h.node = record.Node{Host: s.Describe(ctx)}
 	h.node.Name = h.node.Host.Hostname
+	h.node.Host.Data = storage.New().Describe(h.place.Data)
 	return h, nil
 }
 
@@ -215,6 +218,9 @@ func (h *session) openDirs() (err error) {
 	}
 	add(&p.State, func() (string, func() error, error) { return state.MakeRun(d.Run, h.ID) })
 	add(&p.Data, func() (string, func() error, error) { return state.MakeData(d.Notes, d.Data, h.ID) })
+	if err == nil {
+		p.data, err = os.Stat(p.Data)
+	}
 	if base := memoryBase(); base != "" && real() {
 		add(&p.Memory, func() (string, func() error, error) { return state.MakeData(d.Notes, base, h.ID+"-memory") })
 	}

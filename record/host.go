@@ -19,6 +19,7 @@ type Host struct {
 	Virtualization string            `json:"virtualization"` // "none", or the hypervisor's name
 	KVM            string            `json:"kvm"`            // "works", or why it does not
 	Cgroups        string            `json:"cgroups"`        // v1, v2 or hybrid
+	Data           string            `json:"data,omitempty"` // file system and disk of the directory for data; "" on a cluster and the model
 	Mitigations    map[string]string `json:"mitigations,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // name to version, runtimes included
 	Warnings       []Warning         `json:"warnings,omitempty"`

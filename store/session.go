@@ -228,6 +228,7 @@ func (s *Store) readNodes(ctx context.Context, sessions []Session, index map[int
 		if x := &sessions[i]; len(x.Nodes) == 0 { // of an earlier schema
 			x.Nodes = []record.Node{{Host: x.Host}}
 		}
+		sessions[i].Host.Data = sessions[i].Nodes[0].Host.Data // the table host has no column for it
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func otherKind(meta store.Meta, dir string, at site.About) error {
 		dir, has, wants, goOn(dir, otherSite(at, flag)))
 }
 
-// otherPlace says why results of a cluster and those of a host are not mixed in a folder.
+// otherPlace says why results of a cluster and those of a host are not mixed in a folder, nor those of two places for data.
 func otherPlace(meta store.Meta, dir string, at site.About) error {
 	const flag = "--on " + onCluster
 	_, of := meta.Host.Tools[record.ToolKubelet]
@@ -58,6 +58,9 @@ func otherPlace(meta store.Meta, dir string, at site.About) error {
 			dir, goOn(dir, otherSite(at, flag)))
 	case on && !of:
 		return coded(exitUsage, "%s holds results of a host, and they are never mixed with those of a cluster; `%s` resumes those, --results names another folder for these", dir, goOn(dir, otherSite(at, "")))
+	case !of && (strings.HasPrefix(at.Flag, dataFlag) || strings.HasPrefix(meta.Flags, dataFlag)) && at.Flag != meta.Flags:
+		return coded(exitUsage, "%s holds trials whose files were in another directory, perhaps on another disk, and they are never mixed; `%s` resumes those, --results names another folder for these",
+			dir, goOn(dir, otherSite(at, meta.Flags)))
 	}
 	return nil
 }

@@ -98,3 +98,43 @@ func TestGoOn(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherData: trials with their data on another disk are not added to a folder, and the command that resumes it names its directory.
+func TestOtherData(t *testing.T) {
+	const a, b = "--data /a", "--data '/b c'"
+	for _, c := range []struct{ has, now, want string }{
+		{a, a, ""}, {"", "", ""}, {a, "", "`tare run dir --data /a`"}, {"", a, "`tare run dir`"}, {b, a, "`tare run dir --data '/b c'`"},
+	} {
+		err := otherPlace(store.Meta{Flags: c.has}, "dir", site.About{Flag: c.now})
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want+" resumes those") {
+			t.Errorf("%q then %q: %v", c.has, c.now, err)
+		}
+	}
+}
+
+// TestSameDisk: a folder whose trials had files on one disk does not go on with files on another. A study without files does.
+func TestSameDisk(t *testing.T) {
+	on := func(data string) []record.Node { return []record.Node{{Name: "h", Host: record.Host{Data: data}}} }
+	for fact, refused := range map[string]bool{"filesystem, a directory on ext4 (rw) on vdb": true, "": false, "filesystem, in a file on xfs (rw) on vdc": false} {
+		db, err := store.Create(filepath.Join(t.TempDir(), "r"), store.Meta{StudySource: []byte("study: s\n"), StudyFile: "s.yaml", Nodes: on("ext4 (rw) on vdb")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial := record.Trial{Seq: 1, Block: 1, Attempt: 1, Status: record.OK, Cell: record.Cell{{Factor: "workload", Value: "w"}}, Facts: map[string]string{}}
+		if fact != "" {
+			trial.Facts["main."+record.FactStorage+"data"] = fact
+		}
+		if err := db.Append(t.Context(), &trial, record.Evidence{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := sameDisk(db, on("ext4 (rw) on vdb")); err != nil {
+			t.Errorf("%q, on the same disk: %v", fact, err)
+		}
+		if err := sameDisk(db, on("tmpfs (rw)")); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "were on ext4 (rw) on vdb; the directory for data is now on tmpfs (rw)") {
+			t.Errorf("%q, on another disk: %v", fact, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -271,6 +271,29 @@ func (k *kept) raised() []analyse.Warning {
 	return []analyse.Warning{{Code: "budget-raised", Text: "the budget was raised during the study, which then went on: it was " + strings.Join(had, ", then ")}}
 }
 
+// sameDisk refuses to go on where trials had their files on another disk, or on another file system of it, than the next ones would.
+func sameDisk(db *store.Store, nodes []record.Node) error {
+	meta, err := db.Meta()
+	if err != nil || len(meta.Nodes) == 0 || len(nodes) == 0 {
+		return err
+	}
+	had, has := meta.Nodes[0].Host.Data, nodes[0].Host.Data
+	if had == "" || has == "" || had == has {
+		return nil
+	}
+	for t, err := range db.All(context.Background()) {
+		if err != nil {
+			return err
+		}
+		for name, fact := range t.Facts {
+			if strings.Contains(name, "."+record.FactStorage) && strings.HasSuffix(fact, had) {
+				return coded(exitUsage, "%s holds trials whose files were on %s; the directory for data is now on %s, and trials on two disks are never mixed; bring the first disk back, or start a new folder with --fresh", db.Dir(), had, has)
+			}
+		}
+	}
+	return nil
+}
+
 // openStore opens the folder for writing: a new one, or one of the same study.
 func openStore(dir, file string, st *study.Study, at site.About, nodes []record.Node) (*store.Store, error) {
 	now := time.Now()
@@ -285,6 +308,9 @@ func openStore(dir, file string, st *study.Study, at site.About, nodes []record.
 		return nil, err
 	}
 	grown, err := sameStudy(db, st, at)
+	if err == nil {
+		err = sameDisk(db, nodes)
+	}
 	if err == nil && grown {
 		err = grow(db, st)
 	}

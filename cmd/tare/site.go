@@ -12,6 +12,7 @@ import (
 	"tare/host/image"
 	"tare/modelled"
 	"tare/record"
+	"tare/report/words"
 	"tare/sandbox"
 	"tare/site"
 	"tare/study"
@@ -22,6 +23,9 @@ import (
 const onModel = "model"
 
 const onHelp = "model: rehearse on a simulated machine, without sandboxes; k8s: measure in pods of a Kubernetes cluster (default: this host)"
+
+// dataFlag begins the flag of a site whose data is not where it is by default.
+const dataFlag = "--data "
 
 // siteOn returns the site that --on or --host names, and what ends it. data is where the disk
 // to be measured is, "" for the site's own choice.
@@ -62,6 +66,7 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		}
 		var err error
 		s.Dirs.Data, err = filepath.Abs(data)
+		s.Flag = dataFlag + words.Shell(s.Dirs.Data)
 		return s, err
 	case onCluster:
 		return nil, coded(exitUsage, "--on k8s is for `tare run` and `tare plan`, without --host and --data")

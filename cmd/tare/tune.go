@@ -257,7 +257,7 @@ func (a *app) had(file string, at site.About, factor string) (out []string) {
 func tuneAgain(args []string, dir, own, flag string) string {
 	fresh := slices.ContainsFunc(args, func(arg string) bool { return arg == "--fresh" || arg == "--fresh=true" })
 	drops := func(name string) bool {
-		return fresh && (name == "--results" || name == "-o") || own != flag && (name == "--on" || name == "--host")
+		return fresh && (name == "--results" || name == "-o") || own != flag && (name == "--on" || name == "--host" || name == "--data")
 	}
 	out := []string{"tare"}
 	for i := 0; i < len(args); i++ {

@@ -136,7 +136,7 @@ func host(h *record.Host) string {
 	}
 	for _, part := range []struct{ name, value string }{
 		{"", processors}, {"", memory}, {"", h.OS}, {"Linux", h.Kernel}, {"cgroups", h.Cgroups},
-		{"virtualization", h.Virtualization}, {"KVM", h.KVM},
+		{"virtualization", h.Virtualization}, {"KVM", h.KVM}, {"data on", h.Data},
 	} {
 		if part.value != "" {
 			if !strings.HasSuffix(out, ":") {

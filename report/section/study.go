@@ -80,7 +80,7 @@ func Hosts(all []record.Host, started []string) *Section {
 		}
 		for _, x := range []Item{
 			{Lead: "processor", Text: strings.Trim(h.CPUModel+", "+h.Arch, ", ")}, {Lead: "cores", Text: cores}, {Lead: "memory", Text: memory}, {Lead: "system", Text: h.OS}, {Lead: "kernel", Text: h.Kernel},
-			{Lead: "cgroups", Text: h.Cgroups}, {Lead: "virtualization", Text: h.Virtualization}, {Lead: "KVM", Text: h.KVM}, {Lead: "governor", Text: h.Governor}, {Lead: "clock", Text: h.Clocksource},
+			{Lead: "cgroups", Text: h.Cgroups}, {Lead: "virtualization", Text: h.Virtualization}, {Lead: "KVM", Text: h.KVM}, {Lead: "governor", Text: h.Governor}, {Lead: "clock", Text: h.Clocksource}, {Lead: "data on", Text: h.Data},
 			{Lead: "measured", Text: strings.Join(measured[fmt.Sprint(*h)], ", ")},
 		} {
 			if x.Text != "" {
