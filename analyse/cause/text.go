@@ -138,7 +138,7 @@ func elseText(f *facts, v *verdict, part string) string {
 	const none = "None of the resources that were read explains it: "
 	switch v.why {
 	case whyWork:
-		return none + f.times(f.took()) + ". Possible reasons are nested page tables, memory bandwidth and the kernel's own work."
+		return none + f.times(f.took()) + ". Possible reasons are an emulated processor, nested page tables, memory bandwidth and the kernel's own work."
 	case whyStalls:
 		return none + "few operations take very long, and the median one hardly longer than natively. Possible reasons are lost packets, memory reclaim and pauses of a runtime."
 	case whyPeer:

@@ -278,12 +278,12 @@ func has(n int) string {
 	return "have"
 }
 
-// refuseImported says why imported results are not gone on with.
+// refuseImported says why imported results are not continued.
 func refuseImported(source []byte, what string) error {
 	cat, ok := imports.Of(source)
 	if !ok {
 		return nil
 	}
-	return coded(exitUsage, "%s is of results imported from %s: imported and measured results are never mixed, so that it cannot be run or gone on with; write a study of your own, and set its results beside with `tare compare`",
+	return coded(exitUsage, "%s is of results imported from %s: imported and measured results are never mixed, so it cannot be run or continued; write a study of your own, and set its results beside with `tare compare`",
 		what, cat.Origin.Tool)
 }

@@ -465,10 +465,10 @@ func (r *reader) warnings() []record.Warning {
 	if r.repeats == 0 {
 		return nil
 	}
-	what := "1 row is"
+	what, count := "1 row is", "counts as a separate trial"
 	if r.repeats > 1 {
-		what = fmt.Sprintf("%d rows are", r.repeats)
+		what, count = fmt.Sprintf("%d rows are", r.repeats), "count as separate trials"
 	}
-	return []record.Warning{{Code: imports.CodeRepeated, Text: fmt.Sprintf("%s the same in every column as an earlier row (line %d as line %d) and count as separate trials: "+
-		"an execution that is written twice makes intervals too narrow; name the column of the trial with trial=COLUMN, or leave such rows out", what, r.repeated[0], r.repeated[1])}}
+	return []record.Warning{{Code: imports.CodeRepeated, Text: fmt.Sprintf("%s the same in every column as an earlier row (line %d as line %d) and %s: "+
+		"an execution that is written twice makes intervals too narrow; name the column of the trial with trial=COLUMN, or leave such rows out", what, r.repeated[0], r.repeated[1], count)}}
 }
