@@ -117,7 +117,7 @@ func (s *Site) Preview(ctx context.Context, r site.Request) (out site.Preview, e
 	h.later(lock.Release)
 	h.later(func() error { s.SweepIfEnded(ctx); return nil })
 	if real() { // as a run has it, where nothing is put yet
-		h.place.Memory = memoryBase()
+		h.place.Data, h.place.Memory = s.Dirs.Data, memoryBase()
 	}
 	if err := h.openKinds(ctx); err != nil {
 		return out, err
