@@ -61,7 +61,7 @@ type Site struct {
 	levels    map[string]string  // names of the API server's priority levels, by UID; nil: not known
 }
 
-// About implements site.Site. Its Reach needs the method Reach.
+// About implements site.Site. The flags that find the cluster are known once Reach was called.
 func (s *Site) About() site.About {
 	flag := "--on k8s --tare-image " + s.Image
 	for _, name := range slices.Sorted(maps.Keys(s.Apps)) {
