@@ -122,6 +122,6 @@ func (a *app) printSkips(skips []record.Skip) {
 			a.say("%s", reason) // the line before says how many
 			continue
 		}
-		a.say("%s: %s", words.Count(cells[reason], "cell"), reason)
+		a.say("%s (%s)", reason, words.Count(cells[reason], "cell"))
 	}
 }
