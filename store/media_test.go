@@ -11,7 +11,7 @@ import (
 func TestReadOnlyMedium(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {
-		t.Skipf("mount: %v", err)
+		t.Skipf("this test needs the right to mount a tmpfs, which this machine does not give: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	lock, err := lockDir(dir)

@@ -129,7 +129,7 @@ func (a *app) importCSV() *cobra.Command {
 func mappingText(name, example string) ([]byte, error) {
 	text, err := imports.ReadFile(name, imports.MaxMapping)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--map: there is no file %s; name a file with the mapping, with lines such as `%s`", name, example)
+		return nil, fmt.Errorf("--map %s: the file does not exist; give a mapping file, with lines such as `%s`", name, example)
 	}
 	return text, err //nolint:wrapcheck // it names the file
 }

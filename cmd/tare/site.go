@@ -65,8 +65,10 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 			return nil, coded(exitUsage, "--data %s is not a directory; name one on the disk to measure", data)
 		}
 		var err error
-		s.Dirs.Data, err = filepath.Abs(data)
-		s.Flag = dataFlag + words.Shell(s.Dirs.Data)
+		usual := s.Dirs.Data
+		if s.Dirs.Data, err = filepath.Abs(data); s.Dirs.Data != usual {
+			s.Flag = dataFlag + words.Shell(s.Dirs.Data)
+		}
 		return s, err
 	case onCluster:
 		return nil, coded(exitUsage, "--on k8s is for `tare run` and `tare plan`, without --host and --data")
