@@ -89,6 +89,8 @@ func TestReferences(t *testing.T) {
 func TestUserOfImage(t *testing.T) {
 	for user, want := range map[string]string{
 		"": "root", "0:0": "root", "root": "root", "0": "root", "1001": "1001", "1001:0": "1001:0", "nobody": "ask nobody", "app:web": "ask app:web", "1001:web": "ask 1001:web",
+		// Kubernetes takes 31 bits. In 32 bits, the third would be root.
+		"2147483647": "2147483647", "2147483648": "ask 2147483648", "4294967296": "ask 4294967296", "1001:4294967296": "ask 1001:4294967296",
 	} {
 		img, root := described(image.Asked{Pinned: "r/app@sha256:1", User: user, Command: []string{"x"}})
 		got := "root"

@@ -141,6 +141,11 @@ func TestNumber(t *testing.T) {
 	if err := Number([]string{"nobody:root"}, &out); err != nil || out.String() != "65534:0\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
+	for _, large := range []string{"4294967296", "0:4294967296"} { // in 32 bits they would be root
+		if err := Number([]string{large}, &out); err == nil {
+			t.Errorf("%s: %s", large, out.String())
+		}
+	}
 	if err := Number([]string{"nobody-has-this"}, &out); err == nil {
 		t.Error("a user that is not there has a number")
 	}
