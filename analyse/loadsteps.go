@@ -116,8 +116,8 @@ func (s *LoadStep) add(x *record.Sample) {
 		s.value(figure, record.Second).late++
 		return
 	}
-	if verb := x.Labels.Get("verb"); verb != "" {
-		s.call(x, verb, x.Labels.Get("resource"))
+	if verb := x.Labels.Get(record.LabelVerb); verb != "" {
+		s.call(x, verb, x.Labels.Get(record.LabelResource))
 		return
 	}
 	if x.Labels == record.MakeLabels(record.LabelStep, strconv.Itoa(s.Step)) {
@@ -137,8 +137,14 @@ func (s *LoadStep) value(name string, u record.Unit) *LoadValue {
 	return &s.Values[i]
 }
 
+// Percentiles of calls that the report has.
+const (
+	callP50 = record.CallTime + "50"
+	callP99 = record.CallTime + "99"
+)
+
 func (s *LoadStep) call(x *record.Sample, verb, resource string) {
-	if x.Name != "server_p50" && x.Name != "server_p99" {
+	if x.Name != callP50 && x.Name != callP99 {
 		return
 	}
 	i := slices.IndexFunc(s.Calls, func(c LoadCall) bool { return c.Verb == verb && c.Resource == resource })
@@ -147,7 +153,7 @@ func (s *LoadStep) call(x *record.Sample, verb, resource string) {
 		s.Calls = append(s.Calls, LoadCall{Verb: verb, Resource: resource})
 	}
 	c := &s.Calls[i]
-	if x.Name == "server_p50" {
+	if x.Name == callP50 {
 		c.p50 = append(c.p50, x.Value)
 	} else {
 		c.p99 = append(c.p99, x.Value)
@@ -180,4 +186,4 @@ func (s *LoadStep) sum() LoadStep {
 }
 
 // verdictOf is the word of a sample record.StepBound, which comes with all its labels.
-func verdictOf(x *record.Sample) string { return x.Labels.Get("by") }
+func verdictOf(x *record.Sample) string { return x.Labels.Get(record.LabelBound) }

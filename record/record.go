@@ -159,16 +159,22 @@ type Warning struct {
 }
 
 // LabelStep is the label of figures of one step of a load that grows within a trial, from 1. StepBound is the sample that
-// says what bound a step: its label by has a word, its Original a sentence. RemovalBound says what
+// says what bound a step: its label LabelBound has a word, its Original a sentence. RemovalBound says what
 // bound the removal of the objects of a step.
 const (
-	LabelStep = "step"
+	LabelStep  = "step"
+	LabelBound = "by"
 	// StepLate is how many pods or claims of a step did not reach a stage in time; without the label LabelStep, of all steps. Its
 	// label LabelFigure names a figure of the step, or a response, that is only a lower bound for this reason.
 	StepLate     = "late"
 	LabelFigure  = "figure"
 	StepBound    = "step_bound"
 	RemovalBound = "step_removal_bound"
+	// CallTime begins the names of percentiles of the times of a step's calls to an API server, such as server_p99: each from when its last
+	// request was sent to the answer. LabelVerb and LabelResource say which calls.
+	CallTime      = "server_p"
+	LabelVerb     = "verb"
+	LabelResource = "resource"
 )
 
 // BelowNoise begins the code of a warning that a response's value cannot be distinguished

@@ -310,7 +310,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 	}
 	s.Server.samples(add)
 	bound := func(name string, b Bound) {
-		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, "by", string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
+		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, record.LabelBound, string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	}
 	if kind != Claim {
 		bound(record.StepBound, s.Bound(want.Rate, v.Int("workers")))
@@ -353,14 +353,14 @@ func (s *Step) calls(add func(name string, u record.Unit, x float64, labels ...s
 		if mutating(c.Verb) {
 			own.Merge(h)
 		}
-		of := []string{"verb", c.Verb, "resource", c.Resource}
+		of := []string{record.LabelVerb, c.Verb, record.LabelResource, c.Resource}
 		add("calls", record.Count, float64(c.Count), of...)
 		add("errors", record.Count, float64(c.Errors), of...)
 		add("throttled", record.Count, float64(c.Throttled), of...)
 		for _, q := range []float64{50, 90, 99, 100} {
-			name := "p" + strconv.Itoa(int(q))
-			add("latency_"+name, record.Second, percentile(h, q), of...)
-			add("server_"+name, record.Second, percentile(server, q), of...)
+			name := strconv.Itoa(int(q))
+			add("latency_p"+name, record.Second, percentile(h, q), of...)
+			add(record.CallTime+name, record.Second, percentile(server, q), of...)
 		}
 	}
 	return own, nil
