@@ -1,9 +1,13 @@
 package objects
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"tare/param"
 	"tare/record"
 )
 
@@ -46,5 +50,36 @@ func TestLate(t *testing.T) {
 	}
 	if err := (&Claims{Way: []Stage{{Name: BoundTo, Times: times, Late: 11}}}).samples(&record.Reading{}, "1"); err == nil {
 		t.Error("more claims are late than there are")
+	}
+}
+
+// TestLatePods: three of the four pods of the last step, and so of all twelve, did not run in time. So both percentiles of that step, but
+// only the 99th of all, are lower bounds.
+func TestLatePods(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	at := strings.LastIndex(text, `"never":0`)
+	v, err := param.Fill(New().Params(), param.Values{"count": "12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := New().Parse(roleLoad, v, strings.NewReader(text[:at]+strings.Replace(text[at:], "0", "3", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr := (&record.Trial{Samples: rd.Samples}); tr.AtLeast("pod_start_p50") || !tr.AtLeast("pod_start_p99") || tr.AtLeast("api_latency_p99") {
+		t.Errorf("of all steps: %v", rd.Samples)
+	}
+	var got []string
+	for _, s := range rd.Samples {
+		if step := s.Labels.Get(record.LabelStep); s.Name == record.StepLate && step != "" {
+			got = append(got, step+" "+s.Labels.Get(record.LabelFigure))
+		}
+	}
+	if want := []string{"3 pod_start_p50", "3 pod_start_p99"}; !slices.Equal(got, want) {
+		t.Errorf("of a step: %q, want %q", got, want)
 	}
 }
