@@ -31,11 +31,29 @@ func withSteps(r *analyse.Result) {
 	}
 }
 
+// withLate has pods come late in three comparisons: in the treatment, in the baseline, and in both.
+func withLate(r *analyse.Result) {
+	withSteps(r)
+	for i := range r.Compared {
+		c := &r.Compared[i]
+		if sandbox, _ := c.Cell.Get("sandbox"); c.Response.Name == "latency" {
+			c.Level.AtLeast = sandbox == "runsc"
+			c.Base.AtLeast = sandbox == "crun" && c.Workload == "w0" || sandbox == "runsc" && c.Workload == "w1"
+		}
+	}
+}
+
 // TestPlateaus: a load that grows has a chart of each figure that was read, with a line of six bumps for each treatment. Values of
-// both signs are in it, and a lower bound says that it is one.
+// both signs are in it, and a lower bound says that it is one. A cost says which of its sides are lower bounds.
 func TestPlateaus(t *testing.T) {
 	b := browse(t)
-	b.show(shape{workloads: 2, sizes: 1, plain: true, also: withSteps}.document(t), "")
+	b.show(shape{workloads: 2, sizes: 1, plain: true, also: withLate}.document(t), "")
+	for _, costs := range []string{"td.heat .r", "table.figures td[data-col=cost]"} {
+		signs := eval[[]string](b, `[...document.querySelectorAll("`+costs+`")].map((e) => e.textContent.match(/^[<>≷] (?=[0-9])/)).filter(Boolean).map((m) => m[0].trim()).sort()`)
+		if want := []string{"<", ">", "≷"}; !slices.Equal(signs, want) {
+			t.Errorf("%s: lower bounds have the signs %q, want %q", costs, signs, want)
+		}
+	}
 	b.drawAll()
 	const charts = `[...document.querySelectorAll("#steps [data-chart^=plateaus]")]`
 	labels := eval[[]string](b, charts+`.map((e) => e.getAttribute("aria-label"))`)
