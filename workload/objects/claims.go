@@ -94,8 +94,9 @@ func (claims) Responses(v param.Values) []record.Response {
 
 // Estimates for the plan.
 const (
-	perClaim = 500 * time.Millisecond // in parallel
-	oneClaim = 8 * time.Second        // from its creation until it is gone
+	perClaim      = 500 * time.Millisecond // in parallel
+	perClaimsStep = 5 * time.Second        // of claims with pods, in parallel
+	oneClaim      = 8 * time.Second        // from its creation until it is gone
 )
 
 func (claims) Roles(v param.Values) ([]workload.Role, error) {
@@ -112,12 +113,16 @@ func (claims) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	all := count * (steps + 1) / 2
 	expect := time.Duration(all) * perClaim
+	if !alone {
+		expect += time.Duration(steps) * perClaimsStep
+	}
 	if parallel > 0 {
 		expect = max(expect, time.Duration(all)*oneClaim/time.Duration(parallel))
 	}
 	if r := v.Float("rate"); r > 0 {
 		expect = max(expect, time.Duration(2*float64(all)/r*float64(time.Second)))
 	}
+	expect += namespacesGo
 	return []workload.Role{{
 		Name: roleLoad, Mode: workload.Exec, Args: arguments((claims{}).Params(), v, "--object", Claim), API: true, Until: measuredLine, Expect: expect,
 		Within: expect + 4*time.Duration(steps)*v.Duration("timeout") + removing,

@@ -29,22 +29,22 @@ func expected(v param.Values, kind string) (*expect, error) {
 		return nil, fmt.Errorf("rate: %w", err)
 	}
 	count, steps := v.Int("count"), v.Int("steps")
-	e := &expect{namespaces: v.Int("namespaces"), pods: HasPods(kind)}
+	e := &expect{namespaces: v.Int("namespaces"), pods: HasPods(kind), takes: namespacesGo}
 	before := 0
 	for i := 1; i <= steps; i++ {
 		s := loadfile.Step{Objects: Target(count, steps, i), Pods: e.pods, Changes: true}
 		s.Requests = s.Objects - before
 		s.Rate = rate.Rate(s.Requests)
-		if kind != Claim { // whose steps begin with none
-			before = s.Objects
-		}
 		e.steps = append(e.steps, s)
-		e.takes += max(time.Duration(s.Requests)*perObject, rate.Takes(s.Requests))
-		if kind != Claim {
-			if e.takes += v.Duration("pause"); e.pods {
-				e.takes += perStep
-			}
-			e.paused += v.Duration("pause")
+		if kind == Claim { // its steps begin with none, and Roles has an estimate of its own
+			continue
+		}
+		before = s.Objects
+		again := int(float64(s.Objects) * v.Float("churn") / 100)
+		e.takes += max(time.Duration(s.Requests+2*again)*eachRequest, rate.Takes(s.Requests)) + v.Duration("pause")
+		e.paused += v.Duration("pause")
+		if s.Pods {
+			e.takes += podsTake(s.Requests+again, v)
 		}
 	}
 	return e, nil
@@ -56,12 +56,34 @@ func expectedOf(v param.Values) (*expect, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &expect{namespaces: len(p.Spaces), steps: p.Steps, pods: p.HasPods()}
+	e := &expect{namespaces: len(p.Spaces), steps: p.Steps, pods: p.HasPods(), takes: namespacesGo}
 	for _, b := range p.Batches {
-		e.takes += max(time.Duration(b.Count)*perObject, b.Takes()) + b.Pause
+		e.takes += max(time.Duration(b.Count)*eachRequest, b.Takes()) + b.Pause
 		e.paused += b.Takes() + b.Pause + b.Timeout
 	}
+	for _, s := range p.Steps {
+		if s.Pods {
+			e.takes += podsTake(s.Requests, v) // as if each object had a pod
+		}
+	}
 	return e, nil
+}
+
+// Estimates for the plan: about what the lab takes (docs/workloads/objects.md), whose two nodes share two processors.
+const (
+	namespacesGo  = 5500 * time.Millisecond // until they are gone, without pods
+	eachRequest   = 5 * time.Millisecond
+	eachStep      = 2 * time.Second        // of pods: a kubelet looks every second whether they run
+	eachPod       = 450 * time.Millisecond // until it runs, and at the end until it is gone
+	eachSimulated = 30 * time.Millisecond
+)
+
+// podsTake is about how long the pods of a step take until they run, and at the end until they are gone.
+func podsTake(pods int, v param.Values) time.Duration {
+	if v.Str("nodes") == Simulated {
+		return eachStep + time.Duration(pods)*eachSimulated
+	}
+	return eachStep + time.Duration(pods)*eachPod
 }
 
 // planOf reads the file.

@@ -132,12 +132,8 @@ func (objects) Responses(v param.Values) []record.Response {
 // roleLoad is the name of the only role.
 const roleLoad = "load"
 
-// Slack of the whole trial: creating and deleting namespaces, and their pods with them.
-const (
-	perObject = 100 * time.Millisecond // a guess, for the plan
-	perStep   = 2 * time.Second        // of pods: a kubelet looks every second whether they run
-	removing  = 10 * time.Minute
-)
+// removing is how long the namespaces, and the pods with them, may take to go.
+const removing = 10 * time.Minute
 
 func (objects) Roles(v param.Values) ([]workload.Role, error) {
 	want, err := expected(v, v.Str("object"))
