@@ -110,7 +110,7 @@ func TestUserOfImage(t *testing.T) {
 
 // TestCheckImage: what is known of an image decides whether its own command, or a program in it, can run.
 func TestCheckImage(t *testing.T) {
-	p := place{images: map[string]Image{
+	p := place{inside: true, images: map[string]Image{
 		"gone": {Missing: "image gone: push it"}, "mute": {Image: trial.Image{Problem: "it has no command"}}, "good": {Image: trial.Image{Command: []string{"x"}}},
 	}}
 	for _, c := range []struct {
@@ -127,6 +127,9 @@ func TestCheckImage(t *testing.T) {
 		if err := p.Check(c.demand); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.demand, err, c.want)
 		}
+	}
+	if err := (place{}).Check(trial.Demand{Tools: []string{"no-such-tool"}}); err != nil {
+		t.Errorf("outside of tare's image, its programs are not known, but: %v", err)
 	}
 }
 

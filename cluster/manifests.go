@@ -64,6 +64,35 @@ func (s *Site) Without(st *study.Study) {
 	}
 }
 
+// someNodes stand for the nodes of a cluster that is not known: so many as the study needs.
+func someNodes(st *study.Study) []record.Node {
+	if slices.ContainsFunc(st.Factors, func(f study.Factor) bool {
+		return f.Name == study.FactorLinkPath && slices.Contains(f.Levels, record.PathNodes) || f.Name == study.FactorCopiesOn && slices.Contains(f.Levels, study.CopiesSpread)
+	}) {
+		return []record.Node{{Name: someNode}, {Name: otherNode}}
+	}
+	return []record.Node{{Name: someNode}}
+}
+
+// Skips returns the cells of a study that no cluster can run, with the reasons. What a flag adds, such as an observer or the reference of an
+// image, is taken as given. It asks nobody, and needs Without.
+func (s *Site) Skips(r site.Request) ([]record.Skip, error) {
+	names, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: s.Workloads}).NeedsImages()
+	if err != nil {
+		return nil, err
+	}
+	on := place{images: map[string]Image{}, at: someNodes(r.Study), shared: s.Namespace != "", simulated: -1, observed: true}
+	for _, name := range names {
+		img := Image{}
+		if _, err := reference(name, s.Apps); err != nil && !errors.Is(err, errNotPushed) {
+			img.Missing = fmt.Sprintf("image %s: %v", name, err)
+		}
+		on.images[name] = img
+	}
+	_, _, skips, err := s.plannedOn(on, r, s.Workloads, &pod.Study{ID: someID, Machines: on.at})
+	return skips, err
+}
+
 // Manifests returns the objects of a study in the order of their creation, with one pod for all sandboxes that
 // differ only in their names. They contain no secrets.
 func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]Manifest, []record.Skip, error) {
@@ -74,12 +103,7 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 		if on, _, onHost, err = s.wanted(r.Study); err == nil && onHost {
 			on.hosts = []string{someHostsCIDR}
 		}
-		on.nodes = []record.Node{{Name: someNode}}
-		if slices.ContainsFunc(r.Study.Factors, func(f study.Factor) bool {
-			return f.Name == study.FactorLinkPath && slices.Contains(f.Levels, record.PathNodes) || f.Name == study.FactorCopiesOn && slices.Contains(f.Levels, study.CopiesSpread)
-		}) {
-			on.nodes = append(on.nodes, record.Node{Name: otherNode})
-		}
+		on.nodes = someNodes(r.Study)
 	} else {
 		id = newID()
 		on, err = s.choose(r.Study)
@@ -136,14 +160,6 @@ func (s *Site) Manifests(r site.Request, loads map[string]workload.Workload) ([]
 
 // planned are the sandboxes of a study's cells and their kinds, all of which have manifests. Cells that the cluster cannot have are skipped.
 func (s *Site) planned(r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []trial.Planned, kinds map[string]sandbox.Kind, skips []record.Skip, err error) {
-	classes := pod.RuntimeClasses(s.classes, nil, nil, st)
-	kinds = map[string]sandbox.Kind{}
-	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
-		kinds[k.Name()] = k
-	}
-	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, st)) {
-		kinds[k.Name()] = k
-	}
 	images, err := s.references(r, loads)
 	if err != nil {
 		return nil, nil, nil, err
@@ -153,24 +169,42 @@ func (s *Site) planned(r site.Request, loads map[string]workload.Workload, st *p
 	if s.ready != nil {
 		simulated = s.simulated
 	}
-	on := place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe}
+	return s.plannedOn(place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe}, r, loads, st)
+}
+
+// plannedOn is planned on a place.
+func (s *Site) plannedOn(on place, r site.Request, loads map[string]workload.Workload, st *pod.Study) (out []trial.Planned, kinds map[string]sandbox.Kind, skips []record.Skip, err error) {
+	classes := pod.RuntimeClasses(s.classes, nil, nil, st)
+	kinds = map[string]sandbox.Kind{}
+	for _, k := range slices.Concat(classes, defined(r.Study, classes[0])) {
+		kinds[k.Name()] = k
+	}
+	for _, k := range vms(r.Study, kubevirt.New(s.vms, nil, nil, st)) {
+		kinds[k.Name()] = k
+	}
 	m := trial.Maker{ID: st.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: loads, Kinds: kinds, Place: on, Nodes: on.names()}
 	all, skips, err := m.Sandboxes(st.Machines[0].Name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	not := map[string]bool{} // cells, of which each is skipped once
 	for _, p := range all {
-		k, is := kinds[p.Kind].(sandbox.Manifester)
-		if !is {
-			continue // Sandboxes has skipped it
+		var why error
+		switch k := kinds[p.Kind].(type) {
+		case *pod.RuntimeClass:
+			why = k.Cannot(&p.Want)
+		case *kubevirt.Machines: // asks nobody
+			why = k.CheckHere(context.Background(), sandbox.Spec{Want: p.Want})
 		}
-		if k, is := k.(*pod.RuntimeClass); is {
-			if err := k.Cannot(&p.Want); err != nil {
-				skips = append(skips, record.Skip{Cell: p.Cell, Reason: p.Kind + ": " + err.Error()})
-				continue
-			}
+		if key := p.Cell.Key(); why != nil && !not[key] {
+			not[key] = true
+			skips = append(skips, record.Skip{Cell: p.Cell, Reason: p.Kind + ": " + why.Error()})
 		}
-		out = append(out, p)
+	}
+	for _, p := range all {
+		if _, is := kinds[p.Kind].(sandbox.Manifester); is && !not[p.Cell.Key()] { // Sandboxes has skipped the others
+			out = append(out, p)
+		}
 	}
 	return out, kinds, skips, nil
 }

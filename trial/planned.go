@@ -30,7 +30,7 @@ func (m *Maker) Sandboxes(node string) (out []Planned, skips []record.Skip, err 
 		}
 		why := m.spreadNot(&t.res)
 		for _, p := range t.each() {
-			if err := m.Place.Check(Demand{CPUs: p.res.CPUs, Link: linkOf(&p.res)}); err != nil && why == "" {
+			if err := m.Place.Check(Demand{CPUs: p.res.CPUs, Link: linkOf(&p.res), Settings: t.res.Settings}); err != nil && why == "" {
 				why = err.Error()
 			}
 		}

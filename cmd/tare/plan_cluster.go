@@ -62,14 +62,16 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 	a.sayDropped(st)
 	r := site.Request{Study: st, Catalogue: cat, Wait: f.wait}
 	if !f.manifests && f.dryRun == "" {
-		known := site.Preview{Skips: trial.Uncounted(st)}
-		if !f.dry {
-			if known, err = a.preview(ctx, f.on, "", f.cluster, r, f.json); err != nil {
-				return err
-			}
-		}
+		var known site.Preview
 		if f.dry {
 			s.Without(st)
+			known.Skips, err = s.Skips(r)
+			known.Skips = append(known.Skips, trial.Uncounted(st)...)
+		} else {
+			known, err = a.preview(ctx, f.on, "", f.cluster, r, f.json)
+		}
+		if err != nil {
+			return err
 		}
 		view, err := planView(r, known, s.Expected)
 		if err != nil {
