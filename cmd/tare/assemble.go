@@ -16,6 +16,7 @@ import (
 	"tare/catalogue"
 	"tare/cluster"
 	"tare/cluster/kubevirt"
+	"tare/cluster/objects"
 	"tare/cluster/pod"
 	"tare/collect"
 	collectall "tare/collect/all"
@@ -141,6 +142,9 @@ func readStudyOf(offers func() (study.Catalogue, error), file string, sets []str
 			return routes(from)
 		}
 	}
+	load := cat.Workloads["objects"]
+	load.Check = objects.Typed(load.Check)
+	cat.Workloads["objects"] = load
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err
 }

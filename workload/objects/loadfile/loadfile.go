@@ -93,6 +93,9 @@ type Request struct {
 	List   []any          // or the change, in the form of a JSON patch
 	Type   string         // of a change: its media type
 	Pods   int            // that a created object has
+
+	file string     // that the object or the change is from
+	node *yaml.Node // there
 }
 
 // Parse reads a file: the value of the parameter, a param.Bundle. vars are values of a file that is itself a template. An error in a

@@ -36,7 +36,7 @@ func object(file string, n *yaml.Node) (*Request, error) {
 	if version.Value != k.APIVersion() {
 		return nil, at(file, version, "write "+k.APIVersion(), "the API %s does not have the kind %s, or no longer has it", version.Value, k.Name)
 	}
-	r := &Request{Kind: k}
+	r := &Request{Kind: k, file: file, node: n}
 	if err := r.meta(file, n); err != nil {
 		return nil, err
 	}

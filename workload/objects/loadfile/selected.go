@@ -188,7 +188,7 @@ func (p *patch) of(r *Request, iteration int) (*Request, error) {
 	if list != (n.Kind == yaml.SequenceNode) {
 		return nil, at(o.file, n, "write a list for application/json-patch+json, and KEY: VALUE for the other types", "the patch does not have the form of %s", p.kind)
 	}
-	out := &Request{Kind: r.Kind, Space: r.Space, Name: r.Name, Type: p.kind}
+	out := &Request{Kind: r.Kind, Space: r.Space, Name: r.Name, Type: p.kind, file: o.file, node: n}
 	if list {
 		if err := harmless(o.file, n); err != nil {
 			return nil, err

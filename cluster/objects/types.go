@@ -1,0 +1,46 @@
+package objects
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"tare/param"
+	"tare/workload/objects"
+	"tare/workload/objects/loadfile"
+)
+
+// Typed adds to the check of the workload's parameters that of the objects of their file: it refuses a field that has another type in
+// Kubernetes' API. Otherwise only the API server would find it, in the middle of a study.
+func Typed(check func(param.Values) error) func(param.Values) error {
+	return func(v param.Values) error {
+		if err := check(v); err != nil || v.Str(loadfile.Param) == "" {
+			return err
+		}
+		vars, err := objects.Vars(v.Str("vars"))
+		if err != nil {
+			return err //nolint:wrapcheck // check has read them
+		}
+		plan, err := loadfile.Parse(v.Str(loadfile.Param), vars)
+		if err != nil {
+			return err //nolint:wrapcheck // it says where
+		}
+		return plan.Fits(types()) //nolint:wrapcheck // it says where
+	}
+}
+
+// types are the API's types of the kinds that a load creates.
+func types() map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for _, o := range []any{
+		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.Service{}, corev1.ReplicationController{}, corev1.ResourceQuota{}, corev1.LimitRange{}, corev1.PersistentVolumeClaim{},
+		appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, batchv1.Job{}, networkingv1.NetworkPolicy{}, networkingv1.Ingress{},
+	} {
+		t := reflect.TypeOf(o)
+		out[t.Name()] = t
+	}
+	return out
+}

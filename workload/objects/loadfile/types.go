@@ -1,0 +1,135 @@
+package loadfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mostTyped bounds the objects of a file whose types are checked: a file makes a million of them from a few templates.
+const mostTyped = 2000
+
+// Fits returns an error with a place if a field of an object, or of the change of one, has another type than that field in Kubernetes' API.
+// api has the API's types by kind. A field that the API does not have is no error, because the API server only warns of it.
+func (p *Plan) Fits(api map[string]reflect.Type) error {
+	left := mostTyped
+	for i := range p.Batches {
+		b := &p.Batches[i]
+		for k := range min(b.Count, maxKinds, left) {
+			left--
+			r, err := b.At(k)
+			if err != nil {
+				return err
+			}
+			if t := api[r.Kind.Name]; t != nil && r.List == nil { // a list of changes has no type
+				if err := fits(r.file, r.Kind.Name, r.node, t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fits checks the value of a key.
+func fits(file, key string, n *yaml.Node, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	of := func(int) (string, reflect.Type) { return key, t.Elem() } // the key and the type of an element
+	switch {
+	case n.Tag == "!!null":
+		return nil
+	case own || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8: // bytes are written as text
+		return leaf(file, key, n, t)
+	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
+		of = func(i int) (string, reflect.Type) { return n.Content[i-1].Value, field(t, n.Content[i-1].Value) }
+	case t.Kind() == reflect.Map && n.Kind == yaml.MappingNode:
+		of = func(i int) (string, reflect.Type) { return n.Content[i-1].Value, t.Elem() }
+	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+	default:
+		return leaf(file, key, n, t)
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			continue
+		}
+		if key, t := of(i); t != nil {
+			if err := fits(file, key, c, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// field is the type of a field of this name; nil if there is none.
+func field(t reflect.Type, name string) reflect.Type {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case tag == name:
+			return f.Type
+		case tag == "" && f.Anonymous:
+			if inner := field(f.Type, name); inner != nil {
+				return inner
+			}
+		}
+	}
+	return nil
+}
+
+// leaf checks a value by decoding it.
+func leaf(file, key string, n *yaml.Node, t reflect.Type) error {
+	v, err := value(file, n)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(b, reflect.New(t).Interface()) == nil {
+		return err //nolint:wrapcheck // value has marshalled it before
+	}
+	is := fmt.Sprintf("the value %.40q", n.Value)
+	switch {
+	case n.Kind == yaml.MappingNode:
+		is = "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		is = "a list"
+	case n.Tag == "!!str":
+		is = fmt.Sprintf("the text %.40q", n.Value)
+	}
+	want, instead := form(t)
+	return at(file, n, instead, "%s: %s is not %s", key, is, want)
+}
+
+// form says what a type of the API is, and how to write it.
+func form(t reflect.Type) (what, instead string) {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text", "write it in quotes"
+	case reflect.Bool:
+		return "a boolean", "write true or false, without quotes"
+	case reflect.Int32, reflect.Int64:
+		return "a whole number", "write one without quotes; in a template of OpenShift, write ${{NAME}}"
+	case reflect.Map:
+		return "a mapping", "write KEY: VALUE"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "in base64", "encode it, or write stringData in place of data"
+		}
+		return "a list", "write - and an element on each line"
+	}
+	switch t.Name() {
+	case "Quantity":
+		return "a quantity", "write one such as 100m or 64Mi"
+	case "IntOrString":
+		return "a number or a name", "write one of them"
+	case "Time", "MicroTime":
+		return "a time", "write one such as 2026-01-31T12:00:00Z"
+	}
+	return "a mapping", "write KEY: VALUE"
+}
