@@ -335,6 +335,9 @@ func (b *builder) fill(f *Figure, items []item, by []string) {
 		if count(f.X.Numbers) >= 3 {
 			f.Kind = Line
 		}
+		if f.Kind == Line && f.Hatch.used() && !slices.ContainsFunc(f.Marks, func(m Mark) bool { return m.Gap == "" && !m.single() }) {
+			f.Kind = Dot // no line joins single blocks, so no dashes would tell the levels of the last factor apart
+		}
 	}
 }
 

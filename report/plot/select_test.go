@@ -121,6 +121,16 @@ func TestFewBlocks(t *testing.T) {
 	if !strings.Contains(f.Caption, "9 cells with fewer than 3 blocks") || strings.Contains(f.Caption, "whiskers") {
 		t.Error(f.Caption)
 	}
+	if f.Kind != Line {
+		t.Errorf("the graph is a %s graph", f.Kind)
+	}
+	// Dashes need lines, which single blocks do not have. As dots, they have a shape for each level of the third factor.
+	for blocks, want := range map[int]Graph{1: Dot, 4: Line} {
+		l.blocks = blocks
+		if f := build(t, l.source(), Options{By: []string{"size", "sandbox", "connections"}})[0]; f.Kind != want {
+			t.Errorf("%d blocks: a %s graph, want %s", blocks, f.Kind, want)
+		}
+	}
 }
 
 func TestChosenFactors(t *testing.T) {
