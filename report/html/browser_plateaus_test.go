@@ -83,5 +83,8 @@ func TestPlateaus(t *testing.T) {
 	if n := eval[int](b, charts+`.length`); n > 0 {
 		t.Errorf("%d charts of plateaus without a load that grows", n)
 	}
+	if !eval[bool](b, `document.getElementById("steps")?.hidden ?? true`) {
+		t.Error("a study without a load that grows shows an empty part for it")
+	}
 	b.quiet("file://")
 }

@@ -132,9 +132,9 @@
     for (const p of Object.values(parts))
       Tare.guard(`“${p.title}”`, () => {
         p.refreshNote();
-        const content = p.make();
-        p.node.hidden = !content;
-        Tare.fill(p.body, content || null);
+        const content = [p.make()].flat(2).filter(Boolean);
+        p.node.hidden = !content.length;
+        Tare.fill(p.body, content);
       });
   };
 
