@@ -121,12 +121,12 @@ func (m *Maker) Expected(cell record.Cell) time.Duration {
 			if !launches(p.roles) {
 				took += traits.Takes * copies
 			}
+			others := time.Duration(max(1, p.ends())-1) * copies
 			switch other := m.Kinds[traits.Native]; {
-			case p.ends() < 2:
 			case p.res.Isolate == study.Both:
-				took += traits.Takes * copies
-			case other != nil: // which takes time where it is a pod; two pods go at about the same time
-				took += other.Traits(nil).Takes * copies / 2
+				took += traits.Takes * others
+			case other != nil: // which takes time where it is a pod; pods go at about the same time
+				took += other.Traits(nil).Takes * others / 2
 			}
 		}
 	}
