@@ -75,15 +75,18 @@ const (
 	eachRequest   = 5 * time.Millisecond
 	eachStep      = 2 * time.Second        // of pods: a kubelet looks every second whether they run
 	eachPod       = 450 * time.Millisecond // until it runs, and at the end until it is gone
+	fullNodes     = 220 * eachPod
 	eachSimulated = 30 * time.Millisecond
 )
 
 // podsTake is about how long the pods of a step take until they run, and at the end until they are gone.
 func podsTake(pods int, v param.Values) time.Duration {
-	if v.Str("nodes") == Simulated {
-		return eachStep + time.Duration(pods)*eachSimulated
+	took := eachStep + time.Duration(pods)*eachSimulated
+	if v.Str("nodes") != Simulated {
+		// More pods than two nodes take have more nodes, which work at the same time.
+		took = min(took+fullNodes, eachStep+time.Duration(pods)*eachPod)
 	}
-	return eachStep + time.Duration(pods)*eachPod
+	return took
 }
 
 // planOf reads the file.

@@ -41,8 +41,16 @@ func TestExpect(t *testing.T) {
 			t.Errorf("%s: %v, and it took %v", capture, got, time.Duration(took*float64(time.Second)))
 		}
 	}
+	// Many pods have many nodes: the lab's two would take 12 hours for 100,000.
+	v, err := param.Fill(New().Params(), param.Values{"count": "100000", "steps": "5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roles, err := New().Roles(v); err != nil || workload.Total(roles) > 2*time.Hour {
+		t.Errorf("100,000 pods: %v, %v", workload.Total(roles), err)
+	}
 	// On the lab, a step of 1,000 pods on simulated nodes took 17 s with others' work, and the trial about 140 s.
-	v, err := param.Fill(New().Params(), param.Values{"count": "4000", "steps": "4", "nodes": Simulated, "workers": "16"})
+	v, err = param.Fill(New().Params(), param.Values{"count": "4000", "steps": "4", "nodes": Simulated, "workers": "16"})
 	if err != nil {
 		t.Fatal(err)
 	}
