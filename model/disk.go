@@ -12,13 +12,14 @@ import (
 	"tare/record"
 )
 
-// Disk is a fio load on a disk, past the page cache. It is a closed loop: each job is a thread with
-// requests in flight. Times are in seconds, sizes in bytes.
+// Disk is a fio load on a disk, past the page cache. Each job is a thread with requests in flight: in a closed loop, or at a
+// rate. Times are in seconds, sizes in bytes.
 type Disk struct {
 	Seed        uint64
 	Copies      int // of the load and its machine, on one device; 0 for one that is not named as the first
 	Jobs, Depth int // of each copy
 	Size        int
+	Rate        float64 // requests a second that are due, of each copy, at random; 0: a request follows when another is done
 	Write       bool
 	Sequential  bool
 
@@ -65,6 +66,7 @@ func DefaultDisk() Disk {
 // Bounds on a Disk, and how many requests are modelled.
 const (
 	maxDiskFlight = 1 << 16
+	maxDiskRate   = 1e7
 	diskRequests  = 3000
 )
 
@@ -77,6 +79,8 @@ func (d *Disk) Check() error {
 		return fmt.Errorf("model: a request of %d bytes; write 1 to 1 GiB", d.Size)
 	case d.Machine && d.VCPUs < 1 || d.Threads < 0:
 		return fmt.Errorf("model: %d vCPUs and %d I/O threads", d.VCPUs, d.Threads)
+	case !(d.Rate >= 0) || d.Rate > maxDiskRate:
+		return fmt.Errorf("model: %g requests a second; write 0 to %g", d.Rate, maxDiskRate)
 	case !(min(d.Fsync, d.Limit, d.Cached, d.Trip, d.TripCPU) >= 0) || d.TripCPU > d.Trip || d.Host < 1:
 		return fmt.Errorf("model: an fsync of %g s, a limit of %g requests a second, %g s for a request in memory and a round trip of %g s, %g s of it work, on %d processors", d.Fsync, d.Limit, d.Cached, d.Trip, d.TripCPU, d.Host)
 	}
@@ -102,6 +106,8 @@ const (
 type diskSim struct {
 	Disk
 	cost                      func(seconds float64) int64
+	pause                     func() int64 // from a due request of a job to its next
+	due                       []int64      // when each job's next request is
 	q                         events
 	job, helper               []int64 // when each is free
 	device, limited           int64   // when the device takes the next request, and the limit lets the next pass
@@ -117,6 +123,7 @@ type diskSim struct {
 type diskSums struct {
 	busy, queue, work, sync, trips float64   // of the device: with a request, requests x time; CPU of jobs; time in fsync; CPU of trips
 	helper                         []float64 // CPU of each
+	sent, unsent                   float64   // at a rate: requests
 }
 
 // RunDisk models the load until enough requests are done. Requests of a warm-up
@@ -131,10 +138,12 @@ func RunDisk(d Disk) (*Result, error) {
 	copies := max(1, d.Copies)
 	s := diskSim{Disk: d, job: make([]int64, copies*d.Jobs), helper: make([]int64, copies*max(1, d.Threads)), began: make([]int64, copies*d.Jobs*d.Depth)}
 	s.cost = func(x float64) int64 { return int64(x * 1e9 * all * noisy(d.Noise.Op)) }
+	s.pause = func() int64 { return int64(r.ExpFloat64() * 1e9 * float64(d.Jobs) / d.Rate) }
+	s.due = make([]int64, len(s.job))
 	s.submit, s.serve, s.wake, s.rate, s.took = d.costs()
 	s.sums.helper = make([]float64, len(s.helper))
 	for i := range s.began {
-		s.q.push(0, atJob, int32(i), 0)
+		s.q.push(s.next(int32(i), 0), atJob, int32(i), 0)
 	}
 	skip, from := diskRequests/4+2*len(s.began), int64(0)
 	var latencies, first []float64 // of all copies, and of the first
@@ -149,6 +158,7 @@ func RunDisk(d Disk) (*Result, error) {
 		if skip--; skip == 0 {
 			from, s.changed = now, now
 			s.sums = diskSums{helper: make([]float64, len(s.helper))}
+			s.behind(now) // fio, too, begins its schedule anew after its ramp
 		}
 		next := now
 		if skip < 0 {
@@ -162,9 +172,10 @@ func RunDisk(d Disk) (*Result, error) {
 			next += wait
 			s.sums.sync += float64(wait)
 		}
-		s.q.push(next, atJob, e.a, 0)
+		s.q.push(s.next(e.a, next), atJob, e.a, 0)
 	}
 	s.account(now, 0)
+	s.sums.unsent = s.behind(now)
 	res := d.result(latencies, from, now, &s.sums)
 	if d.Copies > 0 {
 		for _, x := range d.responses(first, from, now) {
@@ -175,12 +186,34 @@ func RunDisk(d Disk) (*Result, error) {
 	return res, nil
 }
 
+// next is when a free place sends: at once, or, at a rate, when a request of its job is due.
+func (s *diskSim) next(place int32, now int64) int64 {
+	if s.Rate == 0 {
+		return now
+	}
+	j := int(place) / s.Depth
+	at := max(now, s.due[j])
+	s.due[j] += s.pause()
+	return at
+}
+
+// behind counts the requests that are due, but not sent because no place is free, and drops them.
+func (s *diskSim) behind(now int64) (n float64) {
+	for j := range s.due {
+		for ; s.Rate > 0 && s.due[j] < now; s.due[j] += s.pause() {
+			n++
+		}
+	}
+	return n
+}
+
 // step moves one request on.
 func (s *diskSim) step(e *event) {
 	now, j := e.at, int(e.a)/s.Depth
 	switch e.kind() {
 	case atJob:
 		s.began[e.a] = now
+		s.sums.sent++
 		c := s.cost(s.submit)
 		s.job[j] = max(s.job[j], now) + c
 		s.sums.work += float64(c)
@@ -273,6 +306,13 @@ func (d *Disk) result(latencies []float64, from, to int64, sums *diskSums) *Resu
 	if d.Fsync > 0 {
 		rd.Value("fsync_latency_mean", record.Second, sums.sync*1e-9/n)
 		rd.Value("fsync_share", record.Fraction, min(1, sums.sync*per/float64(max(1, d.Copies)*d.Jobs*d.Depth)))
+	}
+	if due := sums.sent + sums.unsent; d.Rate > 0 {
+		rd.Value(record.SampleDue, record.Count, due)
+		rd.Value(record.SampleUnsent, record.Count, sums.unsent)
+		if sums.unsent > 0.01*due {
+			rd.Warn("fio-overload", "of %g requests a second that were due, %.4g were sent", d.Rate*float64(max(1, d.Copies)), sums.sent/seconds)
+		}
 	}
 	d.processors(rd, sums, per)
 	d.disks(rd, sums, per, n/seconds)

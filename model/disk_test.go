@@ -2,6 +2,8 @@ package model
 
 import (
 	"testing"
+
+	"tare/record"
 )
 
 // throughput of a load in the default machine, noise aside.
@@ -45,6 +47,41 @@ func TestDiskFindings(t *testing.T) {
 	}
 	if four, eight := at(2048, 4, 16, 4), at(2048, 4, 16, 8); eight > 1.02*four {
 		t.Errorf("four jobs have four queues: 8 threads %g, 4 threads %g", eight, four)
+	}
+}
+
+// TestDiskRate: at a rate, the load is sent as long as the device can take it, and its latency rises before. With few in flight the
+// latency hides an overload, as fio's does, but not what was not sent.
+func TestDiskRate(t *testing.T) {
+	at := func(rate float64, jobs int) (sent, offered, p99 float64) {
+		d := DefaultDisk()
+		d.Machine, d.Noise, d.Jobs, d.Depth, d.Rate, d.Device.Requests = false, Noise{}, jobs, 1, rate, 10_000
+		r, err := RunDisk(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := record.Trial{Samples: r.Reading.Samples}
+		sent, _ = x.Sample("iops")
+		p99, _ = x.Sample("latency_p99")
+		return sent, x.Offered(), p99
+	}
+	last := 0.0
+	for _, rate := range []float64{1000, 5000, 9000} {
+		sent, offered, p99 := at(rate, 64)
+		if offered < 0.99 || sent < 0.93*rate || sent > 1.07*rate || p99 < last {
+			t.Errorf("rate %g: %g were sent, a share of %g, p99 %g", rate, sent, offered, p99)
+		}
+		last = p99
+	}
+	if sent, offered, p99 := at(20_000, 64); sent > 10_100 || offered < 0.45 || offered > 0.55 || p99 < 5e-3 {
+		t.Errorf("twice what the device can do: %g were sent, a share of %g, p99 %g", sent, offered, p99)
+	}
+	if _, offered, p99 := at(20_000, 1); offered > 0.4 || p99 > 0.3e-3 {
+		t.Errorf("one in flight: a share of %g was sent, p99 %g", offered, p99)
+	}
+	d := DefaultDisk()
+	if d.Rate = -1; d.Check() == nil {
+		t.Error("a negative rate is possible")
 	}
 }
 
