@@ -16,6 +16,7 @@ func disk(res study.Resolved) (model.Disk, error) {
 	d, v := model.DefaultDisk(), res.Params
 	d.Copies = res.Copies
 	d.Jobs, d.Depth, d.Size = v.Int("jobs"), v.Int("iodepth"), int(v.Size("bs"))
+	d.Rate = v.Float("rate")
 	rw, random := strings.CutPrefix(v.Str("rw"), "rand")
 	d.Write, d.Sequential = rw == "write", !random
 	switch target := v.Str("target"); {

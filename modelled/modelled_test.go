@@ -282,6 +282,34 @@ func request(st *study.Study, cat study.Catalogue) site.Request {
 	return site.Request{Study: st, Catalogue: cat}
 }
 
+// TestDiskRate: a rate above what the disk's main loop can do is not sent, natively it is.
+func TestDiskRate(t *testing.T) {
+	st, cat := parse(t, `study: disk
+factors: {sandbox: [process, vm], rootfs: [block], disk_cache: [none]}
+workloads: {a: {kind: fio, jobs: 4, iodepth: 16, engine: libaio, cache: direct, rate: [50000, 300000], responses: [latency_p99]}}
+sentinel: off
+`)
+	p, err := modelled.New(st, cat, func(record.Cell) time.Duration { return time.Second })
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, s := range st.Strata {
+		for _, c := range s.Cells {
+			box, _ := c.Get("sandbox")
+			rate, _ := c.Get("rate")
+			made := p.Trials(t.Context(), []plan.Next{{Cell: c, Block: 1, Seq: 1, Attempt: 1}})[0]
+			over := box == "vm" && rate == "300000"
+			if seen++; made.Status != record.OK || (made.Offered() < 0.9) != over || made.Warned("fio-overload") != over {
+				t.Errorf("%s: %s, offered %g, %v", c, made.Status, made.Offered(), made.Warnings)
+			}
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d cells", seen)
+	}
+}
+
 // TestDisk: a study of disks is rehearsed, natively and in machines with I/O threads.
 func TestDisk(t *testing.T) {
 	st, cat := parse(t, `study: disk

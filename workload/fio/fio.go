@@ -47,6 +47,7 @@ func (fio) Params() []param.Param {
 		{Name: "iodepth", Type: param.Int, Default: "1", Min: 1, Max: 1024, Help: "requests of a job in flight; more than 1 needs the engine libaio or io_uring"},
 		{Name: "engine", Type: param.Enum, Default: "psync", Words: []string{"sync", "psync", "libaio", "io_uring"}, Help: "system calls that are used: read and write, pread and pwrite, io_submit, io_uring"},
 		{Name: "cache", Type: param.Enum, Default: "warm", Words: []string{"warm", "dropped", "direct"}, Help: "warm: the files are in the page cache; dropped: they leave it before the load, which ends with the files; direct: past it (O_DIRECT); not every sandbox obeys the last two"},
+		{Name: "rate", Type: param.Float, Offered: true, Default: "0", Min: 0, Max: 1e7, Help: "requests a second over all jobs, at random times (open loop, fio's rate_iops); 0: as fast as answers come"},
 		{Name: "fsync", Type: param.Int, Default: "0", Min: 0, Max: 1 << 20, Help: "fsync after this many writes; 0 for never"},
 		{Name: "duration", Type: param.Duration, Default: "2s", Min: 0.1, Max: 3600, Help: "measured time"},
 		{Name: "warmup", Type: param.Duration, Default: "500ms", Min: 0, Max: 3600, Help: "time before the measuring begins (fio's ramp_time)"},
@@ -87,6 +88,10 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 	case warmup%time.Millisecond != 0:
 		return nil, fmt.Errorf("warmup = %s is not a whole number of milliseconds", v.Str("warmup"))
 	}
+	pace, err := pacing(v)
+	if err != nil {
+		return nil, err
+	}
 	role := workload.Role{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
 		Volumes: volumes(v), Writable: v.Str("target") == "root", Room: size * int64(v.Int("jobs")),
@@ -109,6 +114,7 @@ func (fio) Roles(v param.Values) ([]workload.Role, error) {
 		"--fsync="+v.Str("fsync"),
 		"--runtime="+millis(duration), "--ramp_time="+millis(warmup),
 		"--eta=never", "--output-format=json+")
+	role.Args = append(role.Args, pace...)
 	for _, o := range reported(duration) {
 		role.Args = append(role.Args, "--"+o)
 	}

@@ -158,6 +158,9 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	if err := checkTarget(v); err != nil {
 		return nil, err
 	}
+	if v.Float("rate") > 0 {
+		return nil, &param.ValueError{Param: "rate", Err: fmt.Errorf("rate = %s has no effect on a job file; write rate_iops (of each job) and rate_process=poisson there", v.Str("rate"))}
+	}
 	j, err := readJobs(v)
 	if err != nil {
 		return nil, err

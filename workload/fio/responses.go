@@ -16,6 +16,7 @@ type section struct {
 	name             string // "" without a job file, and for its only section
 	rw, engine       string
 	jobs, fsync      int           // fsync: writes to one fsync; 0 without, and of a job file
+	rate             float64       // requests a second that are due; 0: as fast as answers come, and of a job file
 	warmup, duration time.Duration // duration 0: unknown, or not all sections run at the same time
 }
 
@@ -38,7 +39,8 @@ func (s section) random() bool { return strings.HasPrefix(s.rw, "rand") }
 // sections returns the sections of the values, or nil if the job file is refused.
 func sections(v param.Values) []section {
 	if v.Str("jobfile") == "" {
-		return []section{{rw: v.Str("rw"), engine: v.Str("engine"), jobs: v.Int("jobs"), fsync: v.Int("fsync"), warmup: v.Duration("warmup"), duration: v.Duration("duration")}}
+		_, rate := paced(v)
+		return []section{{rw: v.Str("rw"), engine: v.Str("engine"), jobs: v.Int("jobs"), fsync: v.Int("fsync"), rate: rate, warmup: v.Duration("warmup"), duration: v.Duration("duration")}}
 	}
 	j, err := readJobs(v)
 	if err != nil {
@@ -67,10 +69,9 @@ func (fio) Responses(v param.Values) []record.Response {
 		if v.Str("jobfile") != "" {
 			throughput.Operation, iops.Operation = "", "" // what else the file does is among its calls
 		}
+		rates, latencies := []record.Response{throughput, iops}, []record.Response(nil)
 		if s.random() {
-			out = append(out, iops, throughput)
-		} else {
-			out = append(out, throughput, iops)
+			rates = []record.Response{iops, throughput}
 		}
 		ds := directions(s.rw)
 		for _, p := range s.parts() {
@@ -80,9 +81,16 @@ func (fio) Responses(v param.Values) []record.Response {
 					if p.name != latencyTotal {
 						r.Better = record.Neither // a part of what is compared
 					}
-					out = append(out, r)
+					latencies = append(latencies, r)
 				}
 			}
+		}
+		if s.rate > 0 { // it is given, and the tail matters: p99 comes first
+			rates[0].Better, rates[1].Better = record.Neither, record.Neither
+			latencies[0], latencies[1] = latencies[1], latencies[0]
+			out = append(append(out, latencies...), rates...)
+		} else {
+			out = append(append(out, rates...), latencies...)
 		}
 		if s.fsync > 0 {
 			out = append(out,
@@ -170,6 +178,8 @@ func (fio) Parse(_ string, v param.Values, out io.Reader) (record.Reading, error
 func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v param.Values) error {
 	ds := directions(s.rw)
 	var throughput, iops, bytes float64
+	var sent int64
+	var ran time.Duration
 	var latencies []record.Sample
 	labels := func(d string) []string {
 		if s.name == "" {
@@ -184,6 +194,7 @@ func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v 
 		}
 		throughput += t.throughput()
 		iops += t.iops()
+		sent, ran = sent+t.ios, max(ran, t.runtime)
 		bytes += float64(t.bytes) / float64(t.ios)
 		rd.Samples = append(rd.Samples,
 			record.Sample{Name: "throughput", Labels: record.MakeLabels(labels(d)...), Unit: record.BytesPerSecond, Kind: record.Value, Value: t.throughput(), Original: t.text(t.bytes, "bytes")},
@@ -211,6 +222,9 @@ func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v 
 	rd.Value("throughput"+s.suffix(), record.BytesPerSecond, throughput)
 	rd.Value("iops"+s.suffix(), record.PerSecond, iops)
 	rd.Samples = append(rd.Samples, latencies...)
+	if s.rate > 0 {
+		offered(rd, s.rate, sent, ran, s.jobs*v.Int("iodepth"))
+	}
 	if s.fsync > 0 {
 		mean, share, err := fsyncs(jobs)
 		if err != nil {
