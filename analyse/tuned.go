@@ -158,16 +158,18 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 	return t
 }
 
-// achieved is the response that says how many answers a load with a requested rate got, a second.
-const achieved = "rate"
+// achieved are the responses that say how many answers a load with a requested rate got, a second; the second is fio's.
+func achieved() []string { return []string{"rate", "iops"} }
 
 // throughput is the Conditional Throughput of a load (RFC 9971, Appendix B): the achieved rate of its trials at the quantile
 // of the exceed ratio, half; of an even number, the lower of the middle two. 0 stands for none.
 func (a *analysis) throughput(cell record.Cell) float64 {
 	var rates []float64
 	for _, t := range a.counting[cell.Key()] {
-		if v, ok := t.Sample(achieved); ok {
-			rates = append(rates, v)
+		for _, name := range achieved() {
+			if v, ok := t.Sample(name); ok {
+				rates = append(rates, v)
+			}
 		}
 	}
 	if len(rates) == 0 {

@@ -99,7 +99,7 @@ func (d *draft) offered(n *yaml.Node, w *load) bool {
 	case d.cat.Stored || slices.ContainsFunc(w.info.Params, func(p param.Param) bool { return p.Offered && p.Name == d.study.Compare }):
 		return true
 	case i < 0:
-		d.bad(n, "tune a workload that has, such as net with mode: rr, or http.nginx with load: open", "an objective needs an offered rate, and workload %q of the kind %s has none", w.label, w.kind)
+		d.bad(n, "tune a workload that has, such as net with mode: rr, http.nginx with load: open, or fio", "an objective needs an offered rate, and workload %q of the kind %s has none", w.label, w.kind)
 		return false
 	}
 	rate := w.info.Params[i].Name

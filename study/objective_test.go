@@ -98,7 +98,7 @@ func TestObjectiveOfRate(t *testing.T) {
 		{"web", "rate", ""},
 		{"web", "connections", "t.yaml:6:19: connections does not set how many requests are due per second: a slower sandbox gets fewer requests, so a level of it is not a fixed load; vary the offered rate instead: write rate instead of connections, with load: open"},
 		{"net, mode: rr", "connections", "t.yaml:6:19: connections does not set how many requests are due per second: a slower sandbox gets fewer requests, so a level of it is not a fixed load; vary the offered rate instead: write rate instead of connections"},
-		{"closed", "connections", `t.yaml:6:19: an objective needs an offered rate, and workload "a" of the kind closed has none; tune a workload that has, such as net with mode: rr, or http.nginx with load: open`},
+		{"closed", "connections", `t.yaml:6:19: an objective needs an offered rate, and workload "a" of the kind closed has none; tune a workload that has, such as net with mode: rr, http.nginx with load: open, or fio`},
 	} {
 		cat.Stored = false
 		if _, err := Parse("t.yaml", []byte(file(c.kind, c.factor)), cat, nil); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
