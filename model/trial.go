@@ -11,7 +11,7 @@ import (
 // in the model.
 const (
 	PhaseWarmup = "warmup"
-	PhaseRun    = "run"
+	PhaseRun    = record.PhaseRun
 )
 
 // Trial returns the result as a trial. Its samples are the responses and the series reduced over

@@ -168,6 +168,10 @@ const (
 	// Runs is a sample without labels: the number of runs in the measured window of a trial, if
 	// a response's Operation is "run". Without it, the number is one.
 	Runs = "runs"
+	// LoadTime is a sample without labels: for how long the workload's load ran, as the workload itself tells, in seconds.
+	LoadTime = "load_time"
+	// PhaseRun is the phase of a trial that is its measured window.
+	PhaseRun = "run"
 )
 
 // IdleMost is how much of a processor a sandbox may use between its turns before the report mentions it.

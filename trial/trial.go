@@ -24,7 +24,7 @@ const (
 	PhaseReady   = "ready"   // background roles come up
 	PhaseSettle  = "settle"  // of trials with a sandbox that is still too young
 	PhaseWarmup  = "warmup"
-	PhaseRun     = "run"
+	PhaseRun     = record.PhaseRun
 	PhaseFinish  = "finish"  // background roles end, output is parsed
 	PhaseStop    = "stop"    // sandboxes
 	PhaseCleanup = "cleanup" // network, directories

@@ -166,10 +166,12 @@ func TestAllJobsCount(t *testing.T) {
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&doc); err != nil { // its logs follow
 		t.Fatal(err)
 	}
+	ran := 0.0
 	for _, d := range []string{"read", "write"} {
 		var bw, iops float64
 		for _, j := range doc.Jobs {
 			m := j[d].(map[string]any)
+			ran = max(ran, m["runtime"].(float64)/1000)
 			bw += m["bw_bytes"].(float64)
 			iops += m["iops"].(float64)
 		}
@@ -177,6 +179,7 @@ func TestAllJobsCount(t *testing.T) {
 		near(t, d+" throughput", value(t, r, "throughput", label), bw, 0.002)
 		near(t, d+" iops", value(t, r, "iops", label), iops, 0.002)
 	}
+	near(t, "the load's time", value(t, r, record.LoadTime, ""), ran, 1e-9)
 	near(t, "sum of directions", value(t, r, "iops", ""), value(t, r, "iops", "direction=read")+value(t, r, "iops", "direction=write"), 1e-9)
 	if len(r.Histograms) != 6 {
 		t.Fatalf("%d histograms, want three a direction", len(r.Histograms))

@@ -221,6 +221,9 @@ func (s section) read(rd *record.Reading, jobs []job, logs []logFile, at int, v 
 	}
 	rd.Value("throughput"+s.suffix(), record.BytesPerSecond, throughput)
 	rd.Value("iops"+s.suffix(), record.PerSecond, iops)
+	if s.name == "" { // of several sections, each has a part of the measured window
+		rd.Value(record.LoadTime, record.Second, ran.Seconds())
+	}
 	rd.Samples = append(rd.Samples, latencies...)
 	if s.rate > 0 {
 		offered(rd, s.rate, sent, ran, s.jobs*v.Int("iodepth"))
