@@ -135,7 +135,7 @@ func RunDisk(d Disk) (*Result, error) {
 	r := rand.New(rand.NewPCG(d.Seed, 2)) //nolint:gosec // a model
 	noisy := func(sigma float64) float64 { return math.Exp(sigma * r.NormFloat64()) }
 	all := noisy(d.Noise.Trial)
-	copies := max(1, d.Copies)
+	copies := d.copies()
 	s := diskSim{Disk: d, job: make([]int64, copies*d.Jobs), helper: make([]int64, copies*max(1, d.Threads)), began: make([]int64, copies*d.Jobs*d.Depth)}
 	s.cost = func(x float64) int64 { return int64(x * 1e9 * all * noisy(d.Noise.Op)) }
 	s.pause = func() int64 { return int64(r.ExpFloat64() * 1e9 * float64(d.Jobs) / d.Rate) }
@@ -298,14 +298,16 @@ func (d *Disk) costs() (submit, serve, wake, rate, took float64) {
 // result has the responses of the workload fio.
 func (d *Disk) result(latencies []float64, from, to int64, sums *diskSums) *Result {
 	n, seconds := float64(len(latencies)), float64(to-from)*1e-9
-	res := &Result{Facts: map[string]string{diskEnd + "." + record.FactAccelerator: Accelerator},
-		Measured: window.Span{From: time.Duration(from), To: time.Duration(to)}}
+	res := &Result{Facts: map[string]string{}, Measured: window.Span{From: time.Duration(from), To: time.Duration(to)}}
+	for k := range d.copies() {
+		res.Facts[record.CopyName(diskEnd, k+1)+"."+record.FactAccelerator] = Accelerator
+	}
 	rd := &res.Reading
 	rd.Samples = d.responses(latencies, from, to)
 	per := 1e-9 / seconds
 	if d.Fsync > 0 {
 		rd.Value("fsync_latency_mean", record.Second, sums.sync*1e-9/n)
-		rd.Value("fsync_share", record.Fraction, min(1, sums.sync*per/float64(max(1, d.Copies)*d.Jobs*d.Depth)))
+		rd.Value("fsync_share", record.Fraction, min(1, sums.sync*per/float64(d.copies()*d.Jobs*d.Depth)))
 	}
 	if due := sums.sent + sums.unsent; d.Rate > 0 {
 		rd.Value(record.SampleDue, record.Count, due)
@@ -334,76 +336,96 @@ func (d *Disk) responses(latencies []float64, from, to int64) []record.Sample {
 // diskEnd is the role of the workload fio.
 const diskEnd = "main"
 
-// disks is what the collectors disk and cgroup read.
+// disks is what the collectors disk and cgroup read. Each copy's cgroup is charged for its own requests.
 func (d *Disk) disks(rd *record.Reading, sums *diskSums, per, rate float64) {
 	if d.Cached > 0 {
 		rate = 0
 	}
-	read, wrote, reads, writes := rate*float64(d.Size), 0.0, rate, 0.0
-	if d.Write {
-		read, wrote, reads, writes = 0, read, 0, reads
+	part := func(v float64, write bool) float64 { // of reads, or of writes
+		if write != d.Write {
+			return 0
+		}
+		return v
 	}
-	disk, end := []string{record.LabelDevice, "nvme0n1"}, []string{record.LabelEndpoint, diskEnd}
 	rated := func(name string, u record.Unit, v float64, labels []string) {
 		rd.Value(name+record.RateSuffix, u, v, labels...)
 	}
+	disk, bytes := []string{record.LabelDevice, "nvme0n1"}, rate*float64(d.Size)
 	rated(record.DeviceBusy, record.Cores, min(1, sums.busy*per), disk)
 	rated(record.DeviceQueue, record.Cores, sums.queue*per, disk)
-	rated(record.DeviceRead, record.BytesPerSecond, read, disk)
-	rated(record.DeviceWrote, record.BytesPerSecond, wrote, disk)
+	rated(record.DeviceRead, record.BytesPerSecond, part(bytes, false), disk)
+	rated(record.DeviceWrote, record.BytesPerSecond, part(bytes, true), disk)
 	rated(record.DeviceRequests, record.PerSecond, rate, disk)
-	rated(record.CgroupIORead, record.BytesPerSecond, read, end)
-	rated(record.CgroupIOWritten, record.BytesPerSecond, wrote, end)
-	rated(record.CgroupIOReads, record.PerSecond, reads, end)
-	rated(record.CgroupIOWrites, record.PerSecond, writes, end)
-	if d.Limit > 0 {
-		limit := record.CgroupIOLimitReads
-		if d.Write {
-			limit = record.CgroupIOLimitWrites
+	copies := float64(d.copies())
+	for k := range d.copies() {
+		end := []string{record.LabelEndpoint, record.CopyName(diskEnd, k+1)}
+		rated(record.CgroupIORead, record.BytesPerSecond, part(bytes/copies, false), end)
+		rated(record.CgroupIOWritten, record.BytesPerSecond, part(bytes/copies, true), end)
+		rated(record.CgroupIOReads, record.PerSecond, part(rate/copies, false), end)
+		rated(record.CgroupIOWrites, record.PerSecond, part(rate/copies, true), end)
+		if d.Limit > 0 {
+			limit := record.CgroupIOLimitReads
+			if d.Write {
+				limit = record.CgroupIOLimitWrites
+			}
+			rd.Value(limit+"_mean", record.PerSecond, d.Limit/copies, end...)
 		}
-		rd.Value(limit+"_mean", record.PerSecond, d.Limit, end...)
 	}
 }
+
+// copies is how many there are.
+func (d *Disk) copies() int { return max(1, d.Copies) }
 
 // processors is what the collectors proc, cgroup, guest and system read.
 func (d *Disk) processors(rd *record.Reading, sums *diskSums, per float64) {
 	total := 0.0
+	for k := range d.copies() {
+		total += d.end(rd, sums, per, k)
+	}
+	rd.Value("system_cpu"+record.RateSuffix, record.Cores, min(total, float64(d.Host)), record.LabelMode, "system")
+	rd.Value("system_cpu"+record.RateSuffix, record.Cores, max(0, float64(d.Host)-total), record.LabelMode, "idle")
+}
+
+// end is what they read of one copy, from 0, whose machine or process is an end of its own. It returns its cores.
+func (d *Disk) end(rd *record.Reading, sums *diskSums, per float64, k int) (total float64) {
+	end := []string{record.LabelEndpoint, record.CopyName(diskEnd, k+1)}
 	role := func(r record.ThreadRole, all, busiest float64) {
-		labels := []string{record.LabelEndpoint, diskEnd, record.LabelRole, string(r)}
+		labels := append(slices.Clip(end), record.LabelRole, string(r))
 		rd.Value(record.CPUTime+record.RateSuffix, record.Cores, all, labels...)
 		rd.Value(record.ThreadBusiest, record.Cores, min(1, busiest), labels...)
 		rd.Value("run_wait"+record.RateSuffix, record.Cores, 0, labels...)
 		total += all
 	}
-	work := sums.work * per
+	work := sums.work * per / float64(d.copies())
 	if !d.Machine {
-		role(record.RoleWorkload, work, work/float64(max(1, d.Copies)*d.Jobs))
+		role(record.RoleWorkload, work, work/float64(d.Jobs))
 	} else {
-		copies := max(1, d.Copies)
-		used, helpers := copies*min(d.Jobs, d.VCPUs), 0.0
-		for i := range copies * d.VCPUs {
+		used, helpers := min(d.Jobs, d.VCPUs), 0.0
+		for i := range d.VCPUs {
 			u := 0.0
 			if i < used {
 				u = min(1, work/float64(used))
 			}
-			labels := []string{record.LabelEndpoint, diskEnd, record.LabelCPU, strconv.Itoa(i), record.LabelMode}
-			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, u, append(labels, "system")...)
-			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, 1-u, append(labels, "idle")...)
+			labels := append(slices.Clip(end), record.LabelCPU, strconv.Itoa(i), record.LabelMode)
+			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, u, append(slices.Clip(labels), "system")...)
+			rd.Value(record.GuestCPU+record.RateSuffix, record.Cores, 1-u, append(slices.Clip(labels), "idle")...)
 		}
 		role(record.RoleVCPU, work, work/float64(used))
-		for _, b := range sums.helper {
+		threads := max(1, d.Threads)
+		own := sums.helper[k*threads : (k+1)*threads]
+		for _, b := range own {
 			helpers += b * per
 		}
 		r := record.RoleIOThread
 		if d.Threads == 0 {
 			r = record.RoleVMM
 		}
-		role(r, helpers, slices.Max(sums.helper)*per)
+		role(r, helpers, slices.Max(own)*per)
 	}
 	if d.Trip > 0 {
-		role(record.RoleGofer, sums.trips*per, sums.trips*per)
+		trips := sums.trips * per / float64(d.copies())
+		role(record.RoleGofer, trips, trips)
 	}
-	rd.Value(record.CgroupCPU+record.RateSuffix, record.Cores, total, record.LabelEndpoint, diskEnd)
-	rd.Value("system_cpu"+record.RateSuffix, record.Cores, min(total, float64(d.Host)), record.LabelMode, "system")
-	rd.Value("system_cpu"+record.RateSuffix, record.Cores, max(0, float64(d.Host)-total), record.LabelMode, "idle")
+	rd.Value(record.CgroupCPU+record.RateSuffix, record.Cores, total, end...)
+	return total
 }

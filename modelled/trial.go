@@ -96,8 +96,11 @@ func (r part) trial(next plan.Next) (*record.Trial, record.Evidence) {
 				Text: "both ends were to be isolated, and the model has the server's sandbox alone: what the client's would add is not in the figures"})
 		}
 	}
-	t.Facts[endpoint+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
-	maps.Copy(t.Facts, r.res.Traits.Facts(endpoint))
+	for k := range max(1, r.res.Copies) {
+		end := record.CopyName(endpoint, k+1)
+		t.Facts[end+record.FactWhere] = record.Where(r.res.Sandbox, r.res.Traits)
+		maps.Copy(t.Facts, r.res.Traits.Facts(end))
+	}
 	for _, name := range r.res.Workload.Responses { // of one copy, the first is all
 		if of, first := strings.CutPrefix(name, record.FirstPrefix); first && r.res.Copies == 1 {
 			if i := slices.IndexFunc(t.Samples, func(s record.Sample) bool { return s.Name == of && s.Labels == "" }); i >= 0 && r.res.Workload.Kind != kindFio {
