@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/analyse/cause"
@@ -72,7 +73,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 			own := a.study.WorkloadIn(i, c)
 			x.Responses = a.described(x.Responses, own)
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
-			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints), Load: a.load(own)}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints), Load: a.load(own), Copies: copiesIn(c)}
 			cell.Finding = cause.Finding{CellKey: record.CellKey{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
@@ -127,6 +128,13 @@ func (a *analysis) load(w study.Workload) float64 {
 		params = a.params(w)
 	}
 	return cause.LoadOf(func(name string) string { return params[name] })
+}
+
+// copiesIn is how many copies of the load a cell runs at once.
+func copiesIn(c record.Cell) int {
+	level, _ := c.Get(study.FactorCopies)
+	n, _ := strconv.Atoi(level) // without the factor, one
+	return max(1, n)
 }
 
 // pinned is the number of processors that the sandboxes of a cell may use; 0: any. The trials

@@ -25,7 +25,8 @@ type Cell struct {
 	Finding                       // Treatment, Cell, Baseline, Ratio, Costs and Price
 	Trials  map[int]*record.Trial // the good ones that count, by block
 	Pinned  float64               // processors that it may use; 0: any
-	Load    float64               // operations under way, as the workload was told; 0: not known
+	Load    float64               // operations under way, as the workload was told, in each copy; 0: not known
+	Copies  int                   // of the load at once, each with ends of its own; 0: one
 	Calls   *Calls                // nil: not measured
 }
 
@@ -126,7 +127,7 @@ func (b *builder) each(s *Stratum, c *Cell, blocks []int, endpoint string) ([]sh
 	for i, block := range blocks {
 		var helper string
 		out[i], helper = b.reader.sheet(c.Trials[block], endpoint, s.Endpoints)
-		responses(&out[i], c.Trials[block], &ops, s.Response.Name)
+		responses(&out[i], c.Trials[block], &ops, s.Response.Name, float64(max(1, c.Copies)))
 		seen[helper]++
 	}
 	most := ""
@@ -187,14 +188,16 @@ func operationOf(all []record.Response) operation {
 
 // responses puts what the trial's workload says into its sheet. What it says of disks
 // is taken where the kernel does not charge cgroups for them, and where the disk had so many
-// bytes, half of them at least: else they came from memory.
-func responses(x *sheet, t *record.Trial, ops *operation, first string) {
+// bytes, half of them at least: else they came from memory. An end belongs to one of the copies, and
+// rates are of all of them.
+func responses(x *sheet, t *record.Trial, ops *operation, first string, copies float64) {
 	for _, r := range []struct {
 		to   figure
 		name string
-	}{{fRate, ops.rate}, {fTime, ops.time}, {fMedian, ops.mid}, {fSync, ops.sync}, {fValue, first}} {
+		of   float64
+	}{{fRate, ops.rate, copies}, {fTime, ops.time, 1}, {fMedian, ops.mid, 1}, {fSync, ops.sync, 1}, {fValue, first, 1}} {
 		if v, ok := t.Sample(r.name); ok && r.name != "" && v > 0 && !math.IsInf(v, 0) {
-			x[r.to] = v
+			x[r.to] = v / r.of
 		}
 	}
 	for _, s := range []struct {
@@ -211,14 +214,37 @@ func responses(x *sheet, t *record.Trial, ops *operation, first string) {
 	if !ok || ops.disk == "" || !(v > 0) || math.IsInf(v, 0) {
 		return
 	}
-	if reached := x.or(fDisk, x[fDeviceBytes]); !math.IsNaN(reached) {
-		x[fMissed] = max(0, 1-reached/v)
-	}
+	v /= copies
+	device := x[fDeviceBytes] / copies
+	missed(x, t, v, x.or(fDisk, device))
 	if !x.has(fDisk) {
 		x[fDisk] = v
-		if x.has(fDeviceBytes) && x[fDeviceBytes] < 0.5*v {
+		if device < 0.5*v { // false of NaN
 			x[fDisk] = 0
 		}
+	}
+}
+
+// missed compares the bytes that a disk benchmark tells with those that a disk had in the measured window; asked and reached are
+// rates. The window is longer than the load, by a program's start and end, and in a short trial by as much again. So amounts are
+// compared where the workload tells how long its load ran.
+func missed(x *sheet, t *record.Trial, asked, reached float64) {
+	for _, p := range t.Phases {
+		if p.Name == record.PhaseRun {
+			x[fWindow] = p.Duration.Seconds()
+		}
+	}
+	ran, told := t.Sample(record.LoadTime)
+	if !told || !(ran > 0) || !(x[fWindow] >= ran) {
+		ran, told = x[fWindow], false
+	}
+	x[fVolume] = asked * ran
+	if told {
+		x[fLoaded] = ran
+		reached *= x[fWindow] / ran
+	}
+	if !math.IsNaN(reached) {
+		x[fMissed] = max(0, 1-reached/asked)
 	}
 }
 

@@ -42,10 +42,18 @@ func decide(all []rule, f *facts) verdict {
 	if f.own.has(fRuntime) {
 		return v.launch(f)
 	}
-	there := func(k Name) bool { return v.weights[k] >= limit[k] } // false of NaN
-	if there(PageCache) {                                          // two sides that do not do the same have no other cause to be found
-		return v.clear(PageCache, v.weights[PageCache], v.weights[PageCache]-apart)
+	if v.weights[PageCache] >= limit[PageCache] { // false of NaN
+		if because := f.brief(); because != "" {
+			return v.beyondCache(all, limit, f).perhaps(PageCache, because)
+		}
+		return v.clear(PageCache, v.weights[PageCache], v.weights[PageCache]-apart) // two sides that do not do the same have no other cause to be found
 	}
+	return v.beyondCache(all, limit, f)
+}
+
+// beyondCache decides where both sides read and write the same thing.
+func (v verdict) beyondCache(all []rule, limit map[Name]float64, f *facts) verdict {
+	there := func(k Name) bool { return v.weights[k] >= limit[k] } // false of NaN
 	if there(IOLimit) && !there(Quota) {
 		return v.clear(IOLimit, v.weights[IOLimit], v.weights[IOLimit]-limit[IOLimit])
 	}
@@ -120,6 +128,14 @@ func (v verdict) or(k Name, because string) verdict {
 		return v.untold(v.because, append(slices.Clone(v.among), k)...)
 	}
 	return v.untold(because, v.cause, k)
+}
+
+// perhaps is the verdict where another cause may be behind whatever was found, and because says why that is not known.
+func (v verdict) perhaps(k Name, because string) verdict {
+	if v.cause == Untold {
+		return v.untold(because+"; and "+v.because, append(slices.Clone(v.among), k)...)
+	}
+	return v.or(k, because)
 }
 
 // untold is the verdict where several causes would explain the cell, the likelier first.

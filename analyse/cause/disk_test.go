@@ -3,7 +3,9 @@ package cause
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"tare/record"
 )
@@ -147,6 +149,70 @@ func TestMixed(t *testing.T) {
 		f := facts{own: native(fRate, math.NaN(), fTime, math.NaN(), fValue, 1e3), base: native(fRate, math.NaN(), fTime, math.NaN(), fValue, 1e5), mixed: s.mixed(), costs: true}
 		if v := decide(rules(), &f); (v.cause == Other) == c.want {
 			t.Errorf("%+v: %s", c.of, v.cause)
+		}
+	}
+}
+
+// TestPageCacheTold: bytes that no disk had are those of the page cache only if the trials are long enough to tell.
+func TestPageCacheTold(t *testing.T) {
+	responses := []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "throughput", Unit: record.BytesPerSecond, Operation: "byte"}}
+	type side struct{ throughput, reached, window, load float64 } // load 0: not told
+	for _, c := range []struct {
+		name      string
+		own, base side
+		named     bool
+		because   string // "" and not named: it is no candidate
+	}{
+		{"reads from memory beside reads past it", side{3e9, 0, 2, 2}, side{1e8, 1e8, 2, 2}, true, ""},
+		{"the same in half a second", side{3e9, 0, 0.9, 0.5}, side{1e8, 6e7, 0.9, 0.5}, true, ""},
+		{"half a second of load in a long window", side{1e8, 4e7, 1.3, 0.5}, side{1e8, 9.5e7, 0.53, 0.5}, false, ""},
+		{"the same, and fio does not say so", side{1e8, 4e7, 1.3, 0}, side{1e8, 9.5e7, 0.53, 0}, false, "the measured window of 1.30 s is too short"},
+		{"it does not say so, and the window is long", side{3e9, 0, 20, 0}, side{1e8, 1e8, 20, 0}, true, ""},
+		{"few bytes", side{1e7, 0, 1, 1}, side{1e6, 1e6, 1, 1}, false, "only 10 MB were read and written in a trial"},
+		{"both write to the page cache, and some of it reaches a disk", side{1e9, 0, 3, 3}, side{1e9, 7e8, 3, 3}, false, "both use the page cache"},
+		{"the same for a minute", side{1e9, 0, 60, 60}, side{1e9, 7e8, 60, 60}, true, ""},
+	} {
+		r := new(Reader)
+		s := Stratum{Finding: Finding{Response: responses[0]}, Endpoints: []string{"server"}, Responses: responses}
+		for i, x := range []side{c.base, c.own} {
+			cell := record.Cell{{Factor: "sandbox", Value: []string{"process", "vm"}[i]}}
+			told := map[string]float64{"throughput": x.throughput, "iops": x.throughput / 4096}
+			if x.load > 0 {
+				told[record.LoadTime] = x.load
+			}
+			ratio := c.own.throughput / c.base.throughput
+			y := Cell{Finding: Finding{CellKey: record.CellKey{Treatment: cell[0].Value, Cell: cell, Baseline: i == 0}, Ratio: &ratio}, Load: 4, Trials: map[int]*record.Trial{}}
+			for block := 1; block <= 3; block++ {
+				trial := diskTrial(told, record.Sample{Name: cgroupRead, Labels: record.MakeLabels("end", "server"), Value: x.reached})
+				trial.Seq, trial.Block, trial.Cell = 10*i+block, block, cell
+				trial.Phases = []record.Phase{{Name: record.PhaseRun, Duration: time.Duration(x.window * 1e9)}}
+				r.Take(trial)
+				y.Trials[block] = trial
+			}
+			s.Cells = append(s.Cells, y)
+		}
+		got := Build(0.95, r, []Stratum{s})[1]
+		if (got.Cause == PageCache) != c.named || slices.Contains(got.Among, PageCache) != (c.because != "") || !strings.Contains(got.Text, c.because) {
+			t.Errorf("%s: %s of %v: %s", c.name, got.Cause, got.Among, got.Text)
+		}
+	}
+}
+
+// TestCopiesShare: with several copies at once, the ends are those of one of them, and the rates are of all. The cause of a copy is that of
+// one that is alone.
+func TestCopiesShare(t *testing.T) {
+	responses := []record.Response{{Name: "iops", Unit: record.PerSecond, Better: record.Higher, Operation: "request"}, {Name: "throughput", Unit: record.BytesPerSecond, Operation: "byte"}}
+	for _, copies := range []int{1, 4} {
+		n := float64(copies)
+		trial := diskTrial(map[string]float64{"iops": n * 5e3, "throughput": n * 5e3 * 4096}, record.Sample{Name: cgroupRead, Labels: record.MakeLabels("end", "server"), Value: 5e3 * 4096})
+		r := new(Reader)
+		r.Take(trial)
+		c := Cell{Finding: Finding{CellKey: record.CellKey{Cell: trial.Cell, Baseline: true}}, Load: 4, Copies: copies, Trials: map[int]*record.Trial{1: trial}}
+		b := builder{reader: r}
+		s := Stratum{Finding: Finding{Response: responses[0]}, Endpoints: []string{"server"}, Responses: responses}
+		each, _ := b.each(&s, &c, []int{1}, "server")
+		if x := each[0]; x[fRate] != 5e3 || x[fMissed] != 0 || math.Abs(timeOf(&x, c.load())-4/5e3) > 1e-9 || x[fValue] != n*5e3 {
+			t.Errorf("%d copies: rate %g, missed %g, time %g, value %g", copies, x[fRate], x[fMissed], timeOf(&x, c.load()), x[fValue])
 		}
 	}
 }

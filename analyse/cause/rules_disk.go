@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"fmt"
 	"math"
 
 	"tare/record"
@@ -185,6 +186,33 @@ func fsyncRule() rule {
 // apart is the difference of the parts of two sides' bytes that no disk had from which
 // they do not read and write the same thing.
 const apart = 0.5
+
+// What a page cache is named by: at least so many bytes, since read-ahead, metadata and the journal are some of them; a window that is so
+// long that a program's start and end, which took up to a second on a busy host, do not look like bytes that are missing, unless the
+// workload tells how long its load ran; and where no side read and wrote past the page cache (direct is what it misses at most), one as long
+// as the kernel may keep what was written (Linux, admin-guide/sysctl/vm.rst, dirty_expire_centisecs: 30 s).
+const (
+	leastVolume = 16 << 20 // B
+	longWindow  = 5.0      // s
+	direct      = 0.2
+	writtenBack = 30.0 // s
+)
+
+// brief says why the trials are too short to name the page cache; "" if they are not. What was not read, as in imported results, is no
+// reason.
+func (f *facts) brief() string {
+	for _, s := range []*sheet{&f.own, &f.base} {
+		switch {
+		case s[fVolume] < leastVolume:
+			return fmt.Sprintf("only %.2g MB were read and written in a trial", s[fVolume]/1e6)
+		case s[fWindow] < longWindow && !s.has(fLoaded):
+			return fmt.Sprintf("the measured window of %s is too short to tell which bytes reached a disk", duration(s[fWindow]))
+		case s[fWindow] < writtenBack && min(f.own[fMissed], f.base[fMissed]) > direct:
+			return fmt.Sprintf("both use the page cache, and the measured window of %s is too short to tell what reaches a disk later", duration(s[fWindow]))
+		}
+	}
+	return ""
+}
 
 // pageCacheRule: the bytes of a disk benchmark that no disk had, on one side of the comparison alone.
 func pageCacheRule() rule {

@@ -55,6 +55,9 @@ const (
 	fIOLimit                     // part of the cgroup's limit of a disk that is used, of the one that is used most
 	fIOPressure                  // part of the time in which a thread of the end waited for a disk
 	fMissed                      // part of the bytes of a disk benchmark that no disk had
+	fVolume                      // B of them, in the trial
+	fWindow                      // s of the measured window
+	fLoaded                      // s of it in which the benchmark ran, as it tells
 	fQueued                      // connections that wait to be accepted
 	fSync                        // part of the operations' time that is spent in fsync
 	fGofer                       // CPU of the gofer
