@@ -78,7 +78,7 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 			return 0.45, f.times(f.took())
 		}
 	case Helper:
-		if f.costs && f.took() > max(1.03, math.Exp(f.from.open)) && f.moreWork() {
+		if f.costs && f.took() > max(1.03, math.Exp(f.from.open)) && f.moreWork() && f.workExplains(v.weights[Helper]) {
 			return 0.45, f.times(f.took())
 		}
 		if math.IsNaN(f.own[fHelperBusy]) || f.own[fHelperBusy] >= 0.7 && !f.works() {

@@ -240,6 +240,10 @@ func (f *facts) dearer(k Name, use float64) bool {
 		return linkUse(b) > use*1.1
 	case GuestOne:
 		return f.took() > 1.15 && f.moreWork()
+	case Helper: // one that has room for the cost is a part of an operation's time among others
+		_, ok := f.stays()
+		_, is := f.baseStays()
+		return ok && is && !f.bounds(use)
 	case Depth:
 		return !f.lighter() // as few are in flight natively
 	case Device:
@@ -254,6 +258,30 @@ func (f *facts) dearer(k Name, use float64) bool {
 // moreWork reports whether the cell costs more mostly because the same work takes more
 // processor time: that explains at least half of the cost, by logarithms.
 func (f *facts) moreWork() bool { return math.Log(f.took()) > 0.5*math.Log(f.slower()) }
+
+// bounds reports whether a resource that is used to a part is surely at least half of why the cell costs more, by logarithms: whatever else
+// gets cheaper, it does at most 1/use times as much.
+func (f *facts) bounds(use float64) bool {
+	return -math.Log(use) < math.Log(f.slower())/2 // false of NaN
+}
+
+// workExplains reports whether the processor time that an operation takes beyond the baseline's can be why the cell costs more, although a
+// helper's thread is used to so large a part. Two laws of closed loops say where it cannot be: that of use, and that without the work an
+// operation is shorter by no more than the work and its queue, here as long as if it were done by one at a time.
+func (f *facts) workExplains(use float64) bool {
+	if f.bounds(use) {
+		return false
+	}
+	own, ok := f.stays()
+	base, is := f.baseStays()
+	added := f.time() - f.baseFacts().time()
+	if !ok || !is || !(added > 0) {
+		return true // nothing says that it cannot
+	}
+	more := max(0, own.work-base.work)
+	queue := max(0, own.at[GuestOne]-base.at[GuestOne])
+	return max(more+queue, stay(more, more*f.own[fRate], f.inFlight(), 1)) >= most*added
+}
 
 // took is how much more processor time the same work takes than in the baseline; NaN where the response
 // does not count all of the work.

@@ -216,3 +216,29 @@ func TestCopiesShare(t *testing.T) {
 		}
 	}
 }
+
+// TestHelperBesideWork: a helper is named beside work that takes more processor time than natively if only the helper can explain the cost. One
+// that has room for the cost is a part of an operation's time among others.
+func TestHelperBesideWork(t *testing.T) {
+	// Requests of a virtual disk, 16 in flight. The job's processor time is 3 us, and 2 us natively.
+	base := native(fRate, 180e3, fTime, math.NaN(), fWork, 0.36, fWorkBusy, 0.36)
+	for _, c := range []struct {
+		name       string
+		rate, busy float64
+		work       float64 // s a request
+		want       Name
+	}{
+		{"a full thread", 100e3, 1.0, 3e-6, Helper},
+		{"a full thread, and much work", 100e3, 1.0, 20e-6, Helper},
+		{"a thread with room, and little work", 140e3, 0.72, 3e-6, Untold},
+		{"a thread with room, and much work", 140e3, 0.72, 20e-6, Other},
+	} {
+		work := c.rate * c.work
+		f := facts{own: with(fRate, c.rate, fTime, math.NaN(), fHelperBusy, c.busy, fHelperCPU, c.busy, fVCPU, work, fVCPUBusy, work/4, fGuestCPUs, 16.0, fGuest, work, fGuestTask, work, fGuestSoft, 0.0),
+			base: base, load: 16, baseLoad: 16, costs: true, low: &point{load: 1, value: 2e4, helper: 0.1, busy: 0.1, added: math.NaN()}}
+		v := decide(rules(), &f)
+		if sure, because := v.atBest(&f); v.cause != c.want || c.want == Helper && sure < half {
+			t.Errorf("%s: %s of %v, at best %g: %s", c.name, v.cause, v.among, sure, because)
+		}
+	}
+}
