@@ -192,7 +192,10 @@ func TestEachRule(t *testing.T) {
 		{"softirq-rps", cause.SoftIRQ, "", at("vm"), net, many, 1, []string{"rps_cpus"}},
 		{"other-cause", cause.Other, "", at("vm"), net, many, 1, []string{"no setting is known"}},
 		{"load", cause.None, "", at("runc"), net, nil, 0, []string{"load itself"}},
-		{"tell-apart", cause.Untold, "", at("runc"), net, nil, 0, []string{"helper, fixed delay"}},
+		{"tell-apart", cause.Untold, "", at("runc"), net, nil, 0, []string{"helper, fixed delay", "with other levels of connections or size."}},
+		{"tell-apart", cause.Untold, "", at("vm", "default_vcpus", "1"), "fio", nil, 0, []string{"other levels of jobs, iodepth, bs or default_vcpus."}},
+		{"tell-apart", cause.Untold, "", at("vm"), "fio", nil, 0, []string{"other levels of jobs, iodepth or bs."}},
+		{"tell-apart", cause.Untold, "", at("vm"), "sysbench", nil, 0, []string{"with less and with more load."}},
 		{"read-more", cause.Unknown, "", at("runc"), net, nil, 0, []string{"are missing: no series; write collect."}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -85,7 +85,32 @@ func (f *filler) funcs() template.FuncMap {
 			}
 			return ""
 		},
-		"run": f.run,
+		"run":  f.run,
+		"vary": f.vary,
+	}
+}
+
+// vary are the factors of which other levels tell causes apart: those of the workloads, and what can be set of the sandbox where the study
+// varies it.
+func (f *filler) vary() string {
+	var out []string
+	for _, s := range f.g.list {
+		for _, name := range f.b.loadOf(s.f).Vary {
+			out = ordered.Add(out, name)
+		}
+	}
+	for _, x := range f.b.rules.Factors {
+		if s := f.g.list[0]; swap(s.f.Cell, x.Name, "") != nil && len(f.b.levels(x.Name)) > 1 {
+			out = ordered.Add(out, x.Name)
+		}
+	}
+	switch last := len(out) - 1; {
+	case last < 0:
+		return "less and with more load"
+	case last == 0:
+		return "other levels of " + out[0]
+	default:
+		return "other levels of " + strings.Join(out[:last], ", ") + " or " + out[last]
 	}
 }
 

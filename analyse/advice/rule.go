@@ -57,6 +57,8 @@ type Load struct {
 	Path    string `yaml:"path"`    // network, disk, launch or none
 	Workers string `yaml:"workers"` // the parameter that says how many work at once; "" unknown
 	Unless  int    `yaml:"unless"`  // its default
+	// Vary are its parameters that change how much is under way, or how large each operation is.
+	Vary []string `yaml:"vary"`
 }
 
 // Factor says how a level of a factor is set outside of a study.

@@ -110,23 +110,32 @@ func (b *builder) familyOf(f *cause.Finding) (record.Family, []string) {
 	return t.Family, t.Flags
 }
 
+// workload is that of a cell; an empty one where nothing is known.
+func (b *builder) workload(f *cause.Finding) study.Workload {
+	if b.in.Workload == nil {
+		return study.Workload{}
+	}
+	return b.in.Workload(f.Stratum)
+}
+
+// loadOf is what the rules know of a cell's workload; an empty one of a workload that they do not know.
+func (b *builder) loadOf(f *cause.Finding) Load {
+	kind := b.workload(f).Kind
+	if i := slices.IndexFunc(b.rules.Workloads, func(l Load) bool { return l.Kind == kind }); i >= 0 {
+		return b.rules.Workloads[i]
+	}
+	return Load{}
+}
+
 // load says what a cell's workload loads, and how many workers it has.
 func (b *builder) load(f *cause.Finding) (path string, workers int) {
-	w := study.Workload{}
-	if b.in.Workload != nil {
-		w = b.in.Workload(f.Stratum)
-	}
-	i := slices.IndexFunc(b.rules.Workloads, func(l Load) bool { return l.Kind == w.Kind })
-	if i < 0 {
-		return "", 0
-	}
-	l := b.rules.Workloads[i]
+	l := b.loadOf(f)
 	if l.Workers == "" {
 		return l.Path, 0
 	}
 	text, ok := f.Cell.Get(l.Workers)
 	if !ok {
-		text, ok = w.Params[l.Workers]
+		text, ok = b.workload(f).Params[l.Workers]
 	}
 	if !ok {
 		return l.Path, l.Unless

@@ -26,6 +26,11 @@ func TestAdviceKnowsTare(t *testing.T) {
 		if !ok {
 			t.Errorf("there is no workload %s", l.Kind)
 		}
+		for _, name := range l.Vary {
+			if _, ok := param.Find(known, name); !ok {
+				t.Errorf("%s has no parameter %s to vary", l.Kind, name)
+			}
+		}
 		if l.Workers == "" {
 			continue
 		}
