@@ -390,6 +390,9 @@ func (p *Plan) Reason() string {
 			code = p.finding(s.found)
 			sure[code] = append(sure[code], s.found.Sure)
 		}
+		if code == EndFixed { // not all lost as many blocks
+			code = s.ending.Text
+		}
 		if count[code] == 0 {
 			codes = append(codes, code)
 			text[code] = s.ending.Text

@@ -281,6 +281,23 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestLostBlocks: a block in which a trial failed for good is not counted as one that was asked for.
+func TestLostBlocks(t *testing.T) {
+	st := makeStudy(2, 2)
+	st.Stop.Fixed = 4
+	p := New(st, nil, nil)
+	play(t, p, world{noise: 0.01, always: func(n Next) bool { return n.Stratum == 1 && n.Block == 2 && boxFails("t1")(n) }})
+	const whole, lost = "all 4 blocks that were asked for", "3 of the 4 blocks that were asked for (a trial failed in the rest)"
+	for i, want := range []string{whole, lost} {
+		if e, _ := p.Ending(i); e.Code != EndFixed || e.Text != want {
+			t.Errorf("stratum %d ended %+v, want %q", i, e, want)
+		}
+	}
+	if got := p.Reason(); !strings.Contains(got, "1 of 2 workload variants: "+whole) || !strings.Contains(got, "1 of 2 workload variants: "+lost) {
+		t.Errorf("the study ended: %s", got)
+	}
+}
+
 // TestNarrowTreatmentDropsOut: what is narrow enough has no part in later blocks, and the last
 // time goes to what is wide. It does not matter where the study is interrupted.
 func TestNarrowTreatmentDropsOut(t *testing.T) {

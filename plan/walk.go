@@ -291,6 +291,27 @@ func (p *Plan) open(s *stratumState) []int {
 	return out
 }
 
+// asked says how many of the blocks that the study asks for are whole. The trials of a cell that was given up are no part of them.
+func (p *Plan) asked(s *stratumState, pass int) string {
+	whole := 0
+	for n := 1; n <= pass; n++ {
+		if !slices.ContainsFunc(s.cells, func(id int) bool {
+			c := &p.cells[id]
+			b := c.at(n)
+			return !c.skipped && c.gaveUp == "" && (b == nil || b.good == 0)
+		}) {
+			whole++
+		}
+	}
+	switch {
+	case whole < pass:
+		return fmt.Sprintf("%d of the %d blocks that were asked for (a trial failed in the rest)", whole, pass)
+	case pass == 1:
+		return "the 1 block that was asked for"
+	}
+	return fmt.Sprintf("all %d blocks that were asked for", pass)
+}
+
 // judge returns why a stratum ends after a pass; code "" if it goes on.
 func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 	if p.study.Stop.Searches() {
@@ -318,10 +339,7 @@ func (p *Plan) judge(s *stratumState, pass int, look bool) (code, text string) {
 	case treatments > 0 && alive == 0:
 		return EndGaveUp, "everything but the baseline failed again and again; the failed trials say why"
 	case p.study.Stop.Fixed > 0 && pass >= p.study.Stop.Fixed:
-		if pass == 1 {
-			return EndFixed, "the 1 block that was asked for"
-		}
-		return EndFixed, fmt.Sprintf("all %d blocks that were asked for", pass)
+		return EndFixed, p.asked(s, pass)
 	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive && yields:
 		return EndYielded, "comparisons without a verdict would hardly have got one in the blocks that were left"
 	case look && comparable && len(p.open(s)) == 0 && p.study.Stop.Adaptive:
