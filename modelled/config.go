@@ -74,37 +74,37 @@ func (p *Player) config(cell record.Cell) (model.Config, study.Resolved, error) 
 		return c, res, notModelled("the sentinel, since a model does not drift")
 	}
 	if res.Victim != nil {
-		return c, res, notModelled("a victim beside the load")
+		return c, res, notModelled("a victim beside the load; remove victim")
 	}
 	if res.Copies > 1 && res.Workload.Kind != kindFio {
-		return c, res, notModelled("copies of %s at once: the model has copies of fio alone", res.Workload.Kind)
+		return c, res, notModelled("copies of %s at once: the model has copies of fio alone; write copies: [1]", res.Workload.Kind)
 	}
 	switch res.Workload.Kind {
 	case kindNet:
 		if res.Isolate == roleClient {
-			return c, res, notModelled("isolate %s: the model has the server's sandbox", res.Isolate)
+			return c, res, notModelled("isolate %s: the model has the server's sandbox; write isolate: server", res.Isolate)
 		}
 		c.Load, err = netLoad(res.Params)
 	case kindSyscall:
 		if call := res.Params.Str(study.PriceParam); call != study.PriceLevel {
-			err = notModelled("%s with %s %s", res.Workload.Kind, study.PriceParam, call)
+			err = notModelled("%s with %s %s; write %s: %s", res.Workload.Kind, study.PriceParam, call, study.PriceParam, study.PriceLevel)
 		}
 	case kindFio:
 		_, err = disk(res)
 		return c, res, err
 	default:
-		err = notModelled("%s", res.Workload.Kind)
+		err = notModelled("%s; the model has net, fio and syscall", res.Workload.Kind)
 	}
 	if err != nil {
 		return c, res, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Settings)) {
 		if level := res.Settings[name]; level != record.SettingHost {
-			return c, res, notModelled("%s %s", name, level)
+			return c, res, notModelled("%s %s; write %s: [%s]", name, level, name, record.SettingHost)
 		}
 	}
 	if res.LinkPath != "" {
-		return c, res, notModelled("link-path %s", res.LinkPath)
+		return c, res, notModelled("link-path %s; write link-path: [bridge]", res.LinkPath)
 	}
 	// Of every end, natively too. A rate is of the wire, with its headers.
 	c.Path.LinkDelay += res.LinkDelay.Seconds()
@@ -145,15 +145,15 @@ func netLoad(v param.Values) (model.Load, error) {
 	}
 	switch reply := int(v.Size("reply")); {
 	case v.Str("profile") != "":
-		return l, notModelled("profiles of uperf")
+		return l, notModelled("profiles of uperf; remove profile")
 	case v.Str("protocol") != "tcp":
-		return l, notModelled("net over %s", v.Str("protocol"))
+		return l, notModelled("net over %s; write protocol: tcp", v.Str("protocol"))
 	case l.Mode == model.Stream && v.Str("direction") != "upload":
-		return l, notModelled("streams in the direction %s", v.Str("direction"))
+		return l, notModelled("streams in the direction %s; write direction: upload", v.Str("direction"))
 	case l.Mode == model.RR && reply != 0 && reply != l.Size:
-		return l, notModelled("replies whose size differs from the request's")
+		return l, notModelled("replies whose size differs from the request's; remove reply")
 	case !v.Bool("nodelay"):
-		return l, notModelled("Nagle's algorithm (nodelay false)")
+		return l, notModelled("Nagle's algorithm; write nodelay: true")
 	}
 	l.Warmup = min(mostWarmup, v.Duration("warmup").Seconds())
 	measured := v.Duration("duration").Seconds()
@@ -186,14 +186,14 @@ func isolate(c model.Config, res study.Resolved) (model.Config, error) {
 	case t.Family == record.FamilyVM && res.Options["default_vcpus"] != "": // its size is known
 		return sized(c, res)
 	}
-	return c, notModelled("sandbox %s", res.Sandbox)
+	return c, notModelled("sandbox %s; the model has processes, containers, gVisor and the sandbox vm", res.Sandbox)
 }
 
 // sized is the machine around the server, by the sandbox's parameters.
 func sized(c model.Config, res study.Resolved) (model.Config, error) {
 	v := res.Options
 	if res.Traits.Emulated == record.Yes {
-		return c, notModelled("%s with processors emulated in software", res.Sandbox)
+		return c, notModelled("%s with processors emulated in software; write accel: kvm", res.Sandbox)
 	}
 	boot := -1
 	if v.Str("default_vcpus") != all {

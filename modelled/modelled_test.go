@@ -178,16 +178,16 @@ func skips(st *study.Study, cat study.Catalogue) ([]record.Skip, error) {
 // TestSkips: what the model does not know is named, each thing with its own words.
 func TestSkips(t *testing.T) {
 	for want, text := range map[string]string{
-		"not modelled: memory":                        "a: {kind: memory}",
-		"not modelled: the page cache (cache warm)":   "a: {kind: fio, responses: [throughput]}",
-		"not modelled: reads and writes together":     "a: {kind: fio, rw: randrw, cache: direct, responses: [throughput]}",
-		"not modelled: fio on target tmpfs":           "a: {kind: fio, target: tmpfs, cache: direct, responses: [throughput]}",
-		"not modelled: fsync":                         "a: {kind: fio, rw: write, fsync: 1, cache: direct, responses: [throughput]}",
-		"not modelled: net over udp":                  "a: {kind: net, protocol: udp}",
-		"not modelled: streams in the direction down": "a: {kind: net, mode: stream, direction: download}",
-		"not modelled: replies whose size differs":    "a: {kind: net, reply: 9}",
-		"not modelled: Nagle":                         "a: {kind: net, nodelay: false}",
-		"not modelled: syscall with call stat":        "a: {kind: syscall, call: stat}",
+		"not modelled: memory": "a: {kind: memory}",
+		"not modelled: the page cache (cache: warm); write cache: direct": "a: {kind: fio, responses: [throughput]}",
+		"not modelled: reads and writes together":                         "a: {kind: fio, rw: randrw, cache: direct, responses: [throughput]}",
+		"not modelled: fio on target tmpfs":                               "a: {kind: fio, target: tmpfs, cache: direct, responses: [throughput]}",
+		"not modelled: fsync":                                             "a: {kind: fio, rw: write, fsync: 1, cache: direct, responses: [throughput]}",
+		"not modelled: net over udp":                                      "a: {kind: net, protocol: udp}",
+		"not modelled: streams in the direction down":                     "a: {kind: net, mode: stream, direction: download}",
+		"not modelled: replies whose size differs":                        "a: {kind: net, reply: 9}",
+		"not modelled: Nagle":                                             "a: {kind: net, nodelay: false}",
+		"not modelled: syscall with call stat":                            "a: {kind: syscall, call: stat}",
 	} {
 		st, cat := parse(t, "study: skips\nfactors: {sandbox: [process, runc]}\nworkloads:\n  "+text+"\nsentinel: off\n")
 		skips, err := skips(st, cat)
