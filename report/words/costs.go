@@ -194,6 +194,12 @@ func costs(all []*analyse.Comparison, names int) (t Tone, text, short string) {
 		return Note, "skipped: " + strings.TrimSuffix(all[0].Skipped, ".") + ".", said()[skipped] + "."
 	}
 	var clauses []string
+	if more, c := largest(all); c != nil && len(by[worse]) == 0 { // nothing of the first responses is known to cost more, but of further ones
+		clauses = append(clauses, fmt.Sprintf("%s the cost in %s %s, the largest of %s that cost more", Times(cost(c)), Subject(c), c.Response.Name, Count(more, "further response")))
+		if more == 1 {
+			clauses[0] = fmt.Sprintf("%s the cost in %s %s", Times(cost(c)), Subject(c), c.Response.Name)
+		}
+	}
 	for _, k := range told() {
 		list := by[k]
 		if len(list) == 0 {

@@ -173,8 +173,9 @@ func cost(c *analyse.Comparison) float64 {
 // it counts the comparisons by which the study stops. Those of further responses it only mentions.
 func Headline(r *analyse.Result) Sentence {
 	var n [kinds]int
-	total, more := 0, 0
+	total := 0
 	var worst *analyse.Comparison
+	var more []*analyse.Comparison // of further responses
 	first := firsts(r)
 	for i := range r.Compared {
 		c := &r.Compared[i]
@@ -182,7 +183,7 @@ func Headline(r *analyse.Result) Sentence {
 			continue
 		}
 		if !c.First && first[c.Workload] {
-			more++
+			more = append(more, c)
 			continue
 		}
 		k := kindOf(c)
@@ -222,8 +223,8 @@ func Headline(r *analyse.Result) Sentence {
 		text += "."
 	}
 	switch d := r.Discoveries; {
-	case more > 0: // the discoveries are of these too
-		text += fmt.Sprintf(" Not counted: %d of further responses.", more)
+	case len(more) > 0: // the discoveries are of these too
+		text += " " + further(r, more, worst)
 	case d != nil && d.Hold < d.Called:
 		text += " " + survivors(d) + "."
 	}
@@ -237,6 +238,29 @@ func Headline(r *analyse.Result) Sentence {
 		text += fmt.Sprintf(" %s ran the same runtime as %s, so it is not what makes them differ.", List(same), r.Baseline)
 	}
 	return Sentence{Tone: tone(n), Text: text}
+}
+
+// further says how many comparisons of further responses there are, and, if the largest cost is among them, how many cost more: the short
+// table has the first responses alone, and would hide it. worst is the largest cost of the first ones; nil: none is decided.
+func further(r *analyse.Result, of []*analyse.Comparison, worst *analyse.Comparison) string {
+	n, c := largest(of)
+	if c == nil || worst != nil && cost(c) <= cost(worst) {
+		return fmt.Sprintf("Not counted: %d of further responses.", len(of))
+	}
+	return fmt.Sprintf("Of %d of further responses, %d cost more, up to %s (%s in %s %s).", len(of), n, Times(cost(c)), named(r, TreatmentOf(r, c.Treatment)), name(r, c, varying(r)), c.Response.Name)
+}
+
+// largest counts the comparisons that surely cost more, and returns the one that costs most; nil if none does.
+func largest(of []*analyse.Comparison) (n int, worst *analyse.Comparison) {
+	for _, c := range of {
+		if kindOf(c) != worse {
+			continue
+		}
+		if n++; worst == nil || cost(c) > cost(worst) {
+			worst = c
+		}
+	}
+	return n, worst
 }
 
 // unasked reports whether a comparison is undecided.
