@@ -26,7 +26,7 @@ type reportFlags struct {
 	json, csv, trials, tables, cpu, causes, html bool
 	full, markdown                               bool
 	file, power                                  string
-	gates                                        []string
+	gates, named                                 []string // named: of --table
 }
 
 func (a *app) reportVerb() *cobra.Command {
@@ -47,6 +47,7 @@ func (a *app) reportVerb() *cobra.Command {
 	fl.BoolVar(&f.markdown, "markdown", false, "print the answer as Markdown, for an issue or a chat")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.csv, "csv", false, "print CSV, a line for each comparison")
+	fl.StringArrayVar(&f.named, "table", nil, "print only the table `NAME` of the study, as text or with --markdown, --json or --csv; may be repeated")
 	fl.BoolVar(&f.trials, "trials", false, "with --csv: a line for each trial and response")
 	fl.BoolVar(&f.tables, "tables", false, "with --csv: the summary tables and figures of merit, a line for each cell")
 	fl.BoolVar(&f.cpu, "cpu", false, "with --csv: CPU time per unit of work, a line for each workload variant and sandbox")
@@ -55,6 +56,7 @@ func (a *app) reportVerb() *cobra.Command {
 	fl.StringArrayVar(&f.gates, "gate", nil, "fail (exit 6) if this is true of any cost, such as 'worse than 20%'; may be repeated; see tare compare --help")
 	fl.StringVar(&f.power, "power", "80%", "how likely a gate must be to fail at a true cost a third above its limit; if it is less likely, the gate cannot judge (exit 7)")
 	fl.StringVarP(&f.file, "output", "o", "", "with --html: write to this file instead of standard output")
+	_ = cmd.RegisterFlagCompletionFunc("table", a.completeTables()) // fails for a flag that is not there
 	return cmd
 }
 
@@ -65,6 +67,9 @@ func (f *reportFlags) check(a *app) error {
 	}
 	if n := btoi(f.trials) + btoi(f.tables) + btoi(f.cpu) + btoi(f.causes); n > 1 || n > 0 && !f.csv {
 		return coded(exitUsage, "write one of --trials, --tables, --cpu and --causes, with --csv")
+	}
+	if len(f.named) > 0 && (f.full || f.html || f.trials || f.cpu || f.causes) {
+		return coded(exitUsage, "--table goes only with --markdown, --json and --csv; leave the other flag out, or run it as a separate command")
 	}
 	if len(f.gates) > 0 && (f.html || f.trials) {
 		return coded(exitUsage, "--gate does not go with --html and --trials; run it as a separate command")
@@ -116,6 +121,8 @@ func (a *app) report(ctx context.Context, dir string, f *reportFlags) error {
 func (a *app) write(x *analysed, dir string, f *reportFlags) error {
 	opt := a.textOptions(dir)
 	switch {
+	case len(f.named) > 0:
+		return a.writeTables(x, f, opt)
 	case f.json:
 		return export.JSON(a.stdout, x.result, x.hosts())
 	case f.tables:

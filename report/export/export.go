@@ -21,6 +21,8 @@ import (
 	"strconv"
 
 	"tare/analyse"
+	"tare/analyse/merit"
+	"tare/analyse/summary"
 	"tare/record"
 	"tare/report/terminal"
 )
@@ -39,6 +41,17 @@ type Document struct {
 // JSON writes a result with the hosts that measured it, indented.
 func JSON(w io.Writer, res *analyse.Result, hosts []record.Host) error {
 	return encode(w, Document{Schema: Schema, Hosts: append([]record.Host{}, hosts...), Result: res})
+}
+
+// TablesJSON writes the study's own tables alone, under the names that they have in JSON.
+func TablesJSON(w io.Writer, res *analyse.Result) error {
+	return encode(w, struct {
+		Schema   int             `json:"schema"`
+		Study    string          `json:"study"`
+		Modelled bool            `json:"modelled,omitempty"`
+		Tables   []summary.Table `json:"tables,omitempty"`
+		Figures  []merit.Table   `json:"figures,omitempty"`
+	}{Schema, res.Study, res.Modelled, res.Tables, res.Figures})
 }
 
 func encode(w io.Writer, document any) error {

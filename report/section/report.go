@@ -51,7 +51,7 @@ func OwnTablesNamed(r *analyse.Result, dir string) *Section {
 		names = append(names, r.Figures[i].Name)
 	}
 	if len(names) > 0 {
-		s.Text("The study's tables: tare report " + folder(dir) + " --full shows " + words.List(names))
+		s.Text("The study's tables, each with tare report " + folder(dir) + " --table NAME: " + strings.Join(names, ", "))
 	}
 	return s
 }

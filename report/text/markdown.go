@@ -13,8 +13,17 @@ import (
 // WriteMarkdown prints the answer that fits a screen, and the tables of figures of merit, as
 // Markdown of GitHub's flavour.
 func WriteMarkdown(w io.Writer, res *analyse.Result, hosts []record.Host, opt Options) error {
+	return writeMarkdown(w, append(section.Short(res, hosts, opt.Dir), section.Figures(res)...))
+}
+
+// WriteTablesMarkdown prints the study's own tables alone as Markdown.
+func WriteTablesMarkdown(w io.Writer, res *analyse.Result) error {
+	return writeMarkdown(w, tables(res))
+}
+
+func writeMarkdown(w io.Writer, sections []*section.Section) error {
 	var b strings.Builder
-	for i, s := range append(section.Short(res, hosts, opt.Dir), section.Figures(res)...) {
+	for _, s := range sections {
 		if len(s.Blocks) == 0 {
 			continue
 		}
@@ -23,7 +32,7 @@ func WriteMarkdown(w io.Writer, res *analyse.Result, hosts []record.Host, opt Op
 		}
 		for k := range s.Blocks {
 			x := &s.Blocks[k]
-			if i == 0 && k == 0 {
+			if k == 0 && s.ID == "head" {
 				b.WriteString("## ")
 			}
 			mark(&b, x)

@@ -136,6 +136,25 @@ func WriteSection(w io.Writer, s *section.Section, res *analyse.Result, opt Opti
 	return err
 }
 
+// tables are the study's own, after a line that says so if a model has made them.
+func tables(res *analyse.Result) []*section.Section {
+	about := &section.Section{ID: "about"}
+	if res.Modelled {
+		about.Text(words.ModelledAbout)
+	}
+	return append([]*section.Section{about}, section.OwnTables(res)...)
+}
+
+// WriteTables prints the study's own tables alone.
+func WriteTables(w io.Writer, res *analyse.Result, opt Options) error {
+	var b strings.Builder
+	for _, s := range tables(res) {
+		write(&b, s, opt)
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
 // WriteDocuments prints patches ready to be saved: nothing but them and comments, the
 // same sign in all that they are written in.
 func WriteDocuments(w io.Writer, docs []advice.Document, modelled bool) error {

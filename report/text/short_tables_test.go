@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func inOrder(s string, texts ...string) string {
 func TestShortHasOwnTables(t *testing.T) {
 	for rows, want := range map[int][]string{
 		6:  {"122 trials", "few: fewest io_threads", "op-5", "process's cost"},
-		60: {"122 trials", "The study's tables: tare report results/first --full shows few", "process's cost"},
+		60: {"122 trials", "The study's tables, each with tare report results/first --table NAME: few", "process's cost"},
 	} {
 		got := shortOf(t, asking(testResult(), rows))
 		if missing := inOrder(got, want...); missing != "" {
@@ -105,5 +106,28 @@ func TestOwnTablesFirst(t *testing.T) {
 	}
 	if got := full(asking(manyOf(2, 2, 1), 3)); inOrder(got, list, table) != "" || strings.Contains(got, one) {
 		t.Errorf("with intervals:\n%s", got)
+	}
+}
+
+// TestWriteTables: the study's own tables alone, as text and as Markdown, each with the model's name where it made the figures.
+func TestWriteTables(t *testing.T) {
+	r := asking(testResult(), 2)
+	for _, modelled := range []bool{false, true} {
+		r.Modelled = modelled
+		var text, marks bytes.Buffer
+		if err := errors.Join(WriteTables(&text, r, Options{Width: 80}), WriteTablesMarkdown(&marks, r)); err != nil {
+			t.Fatal(err)
+		}
+		if missing := inOrder(text.String(), "few: fewest io_threads", "op-0", "op-1"); missing != "" || strings.Contains(text.String(), "process") {
+			t.Errorf("%q is missing:\n%s", missing, text.String())
+		}
+		if missing := inOrder(marks.String(), "### few: fewest io", "| op-0 | 2 |"); missing != "" || strings.Contains(marks.String(), "\n## ") {
+			t.Errorf("%q is missing:\n%s", missing, marks.String())
+		}
+		for _, s := range []string{text.String(), marks.String()} {
+			if strings.HasPrefix(s, "Modelled, not measured") != modelled {
+				t.Errorf("modelled %t:\n%s", modelled, s)
+			}
+		}
 	}
 }
