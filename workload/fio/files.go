@@ -34,7 +34,7 @@ func files(v param.Values) []string {
 func layoutCommand(v param.Values) []string {
 	switch {
 	case isDevice(v):
-		return append([]string{"fio"}, fillDevice(v, "write")...)
+		return append([]string{"fio"}, fillDevice(volumes(v), "write")...)
 	case v.Str("cache") == "warm":
 		return append([]string{"sh", "-c", warmLayout, "sh", directory(v)}, layout(v)...)
 	}
@@ -49,13 +49,20 @@ func layout(v param.Values) []string {
 
 // fillDevice returns the arguments that write everything that the load reads. Reads of blocks that were
 // never written give zeroes without touching the disk.
-func fillDevice(v param.Values, rw string) []string {
-	return []string{"--name=fill", "--filename=" + devices(v), "--rw=" + rw, "--bs=1M", "--direct=1", "--end_fsync=1",
-		"--size=" + strconv.FormatInt(deviceSize(v)*int64(len(volumes(v))), 10), "--output=/dev/null"}
+func fillDevice(on []volume.Volume, rw string) []string {
+	out := []string{"--output=/dev/null"}
+	for i := range on {
+		out = append(out, "--name=fill", "--filename="+on[i].Path(), "--rw="+rw, "--bs=1M", "--direct=1", "--end_fsync=1",
+			"--size="+strconv.FormatInt(on[i].Size, 10))
+	}
+	return out
 }
 
-// deviceSize is how much of a device all jobs use, in bytes: at least a whole request of fillDevice.
-func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), 1<<20) }
+// deviceSize is how much of a device all jobs use, in bytes.
+func deviceSize(v param.Values) int64 { return max(v.Size("size")*int64(v.Int("jobs")), leastDevice) }
+
+// leastDevice is a whole request of fillDevice.
+const leastDevice = 1 << 20
 
 // isDevice reports whether the load uses a device, without files.
 func isDevice(v param.Values) bool {

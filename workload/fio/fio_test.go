@@ -100,7 +100,7 @@ func TestDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = roles[0]
-	if len(r.Volumes) != 2 || r.Volumes[1].Device != "/dev/sdc" || r.Volumes[1].Size != 16<<20 || !slices.Contains(r.Args, "--filename=/dev/data:/dev/data2") || !slices.Contains(r.Before, "--size=33554432") {
+	if len(r.Volumes) != 2 || r.Volumes[1].Device != "/dev/sdc" || r.Volumes[1].Size != 16<<20 || !slices.Contains(r.Args, "--filename=/dev/data:/dev/data2") || !slices.Contains(r.Before, "--filename=/dev/data2") || !slices.Contains(r.Before, "--size=16777216") {
 		t.Errorf("two devices: %+v", r)
 	}
 	for why, given := range map[string]param.Values{

@@ -13,6 +13,7 @@ import (
 	"tare/volume"
 	"tare/workload"
 	"tare/workload/fio/jobfile"
+	"tare/workload/target"
 )
 
 // jobs is a checked job file.
@@ -153,6 +154,23 @@ jobs=$1; set --
 ` + script
 )
 
+// volumes are those of the load, as large as the job file needs them. It decides alone how much of a given device must be there.
+func (j *jobs) volumes(v param.Values) []volume.Volume {
+	out := volumes(v)
+	for i := range out {
+		x := &out[i]
+		switch reach := j.file.Reach(x.Path(), len(out), v.Size("size")); {
+		case x.Medium == volume.Device && reach > 0:
+			x.Size = max(reach, leastDevice)
+		case x.Medium == volume.Image:
+			x.Size = max(x.Size, target.Volumes(target.Image, j.file.Bytes(), "")[i].Size)
+		case x.Mode == volume.Block && x.Medium != volume.Device:
+			x.Size = max(x.Size, reach)
+		}
+	}
+	return out
+}
+
 // jobRoles runs the job file.
 func jobRoles(v param.Values) ([]workload.Role, error) {
 	if err := checkTarget(v); err != nil {
@@ -176,7 +194,7 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	}
 	role := workload.Role{
 		Name: "main", Mode: workload.Exec, Needs: []string{"fio", "sh", "cat"},
-		Volumes: volumes(v), Writable: v.Str("target") == "root", Room: j.file.Bytes(), DropCaches: cold(v),
+		Volumes: j.volumes(v), Writable: v.Str("target") == "root", Room: j.file.Bytes(), DropCaches: cold(v),
 		Warmup: j.warmup, Expect: duration, Until: "{",
 		Args: []string{"sh", "-c", runJobs, "sh", text},
 	}
@@ -185,7 +203,7 @@ func jobRoles(v param.Values) ([]workload.Role, error) {
 	}
 	switch {
 	case isDevice(v):
-		role.Before = append([]string{"fio"}, fillDevice(v, "write")...)
+		role.Before = append([]string{"fio"}, fillDevice(role.Volumes, "write")...)
 	case v.Str("cache") == "warm":
 		role.Before = []string{"sh", "-c", layoutJobs + warmJobs, "sh", create, directory(v)}
 	default:

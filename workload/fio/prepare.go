@@ -113,7 +113,7 @@ func prepare(role *workload.Role, v param.Values) error {
 	case free > 0 && v.Str("jobfile") != "":
 		return bad("free", "free = %d has no effect on a job file; write a size there", free)
 	}
-	bytes := v.Size("size") * int64(v.Int("jobs"))
+	bytes := max(v.Size("size")*int64(v.Int("jobs")), role.Room)
 	role.BeforeWithin = time.Duration(bytes/slowestDisk) * time.Second
 	if len(words) == 0 && free == 0 {
 		return nil
@@ -121,7 +121,7 @@ func prepare(role *workload.Role, v param.Values) error {
 	p := preparation{Free: free, Dir: directory(v), Jobs: v.Int("jobs"), BS: v.Size("bs")}
 	fill := len(role.Before) > 0
 	if slices.Contains(words, stepTrim) {
-		p.Steps = append(p.Steps, step{Name: stepTrim, Args: append([]string{"fio"}, fillDevice(v, "trim")...)})
+		p.Steps = append(p.Steps, step{Name: stepTrim, Args: append([]string{"fio"}, fillDevice(role.Volumes, "trim")...)})
 	}
 	if !fill && len(words) > 0 && words[len(words)-1] != stepTrim {
 		role.Before = layoutCommand(v) // of a load that writes alone

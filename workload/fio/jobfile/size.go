@@ -102,35 +102,74 @@ func most(o Option) (out int64) {
 // maxBytes is larger than any disk. A sum of what all jobs of a file have is still an int64.
 const maxBytes = 1 << 50
 
+// span returns how many bytes a job of the section uses: of all its files, and of each from its start up to where the last job
+// ends. size is that of a section without the option size; 0: io_size takes its place.
+func (s *Section) span(files, size int64) (all, each int64) {
+	get := func(names ...string) int64 { o, _ := s.Get(names...); return most(o) }
+	all = get("size")
+	switch _, said := s.Get("size"); {
+	case size == 0 && all == 0:
+		all = get("io_size", "io_limit")
+	case !said:
+		all = size
+	}
+	if one := get("filesize"); one > 0 {
+		all = min(one, maxBytes/min(files, maxBytes)) * files
+	}
+	from := get("offset", "fileoffset")
+	return all + from, (all+files-1)/files + from + get("offset_increment")*int64(s.Jobs()-1)
+}
+
 // Bytes returns how large the files of all jobs are together, as far as the text says it. Jobs that name a file share it.
 func (f *File) Bytes() (out int64) {
 	named := map[string]int64{}
 	for i := range f.Sections {
 		s := &f.Sections[i]
-		get := func(names ...string) int64 { o, _ := s.Get(names...); return most(o) }
-		size := get("size")
-		if size == 0 {
-			size = get("io_size", "io_limit")
-		}
-		o, given := s.Get("filename")
-		files := max(get("nrfiles", "nr_files"), 1)
-		if given {
-			files = int64(strings.Count(o.Value, ":") + 1)
-		}
-		if one := get("filesize"); one > 0 {
-			size = min(one, maxBytes/min(files, maxBytes)) * files
-		}
-		jobs := int64(s.Jobs())
-		size += get("offset", "fileoffset")
-		if given {
-			size += get("offset_increment") * (jobs - 1)
-			named[o.Value] = max(named[o.Value], size)
+		if o, given := s.Get("filename"); given {
+			names := strings.Split(o.Value, ":")
+			_, each := s.span(int64(len(names)), 0)
+			for _, name := range names {
+				named[name] = max(named[name], each)
+			}
 			continue
 		}
-		out += min(size, maxBytes) * jobs
+		o, _ := s.Get("nrfiles", "nr_files")
+		files := max(most(o), 1)
+		all, each := s.span(files, 0)
+		format, _ := s.Get("filename_format")
+		switch all = min(all, maxBytes); {
+		case format.Value == "" || strings.Contains(format.Value, "$jobnum"):
+			out += all * int64(s.Jobs())
+			continue
+		case files == 1:
+			all = min(each, maxBytes)
+		}
+		// The jobs of the section share its files, and without its name in them other sections do, too.
+		name := format.Value
+		if strings.Contains(name, "$jobname") {
+			name += "\n" + s.Name
+		}
+		named["\n"+name] = max(named["\n"+name], all)
 	}
 	for _, n := range named {
-		out += min(n, maxBytes)
+		out = min(out+min(n, maxBytes), MaxJobs*maxBytes) // a list of thousands of names would not fit an int64
+	}
+	return out
+}
+
+// Reach returns how many bytes of a device the jobs need from its start, as far as the text says it; 0: it does not. all is the
+// number of devices that a section without filename uses, and size that of a section without size.
+func (f *File) Reach(device string, all int, size int64) (out int64) {
+	for i := range f.Sections {
+		s, files := &f.Sections[i], all
+		if o, given := s.Get("filename"); given {
+			names := strings.Split(o.Value, ":")
+			if files = len(names); !slices.Contains(names, device) {
+				continue
+			}
+		}
+		_, each := s.span(int64(files), size)
+		out = max(out, min(each, maxBytes))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package jobfile_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,11 @@ func TestBytes(t *testing.T) {
 		"[global]\nfilename=x\n[a]\nsize=1m\n[b]\nsize=2m\noffset=1m": 3 << 20,
 		"[a]\nfilename=x\nsize=1m\noffset_increment=1m\nnumjobs=4\n":  4 << 20,
 		"[a]\nio_size=8m\n": 8 << 20,
-		"[a]\nsize=50%\n":   0,
+		"[global]\nfilename=x\nsize=1m\n[a]\n[b]\nfilename=x:y\nsize=4m\n":              4 << 20,
+		"[a]\nfilename_format=$jobname.$filenum\nsize=1m\nnumjobs=4\n[b]\nsize=1m\n":    2 << 20,
+		"[global]\nfilename_format=x.$filenum\nsize=1m\nnumjobs=4\n[a]\n[b]\nsize=2m\n": 2 << 20,
+		"[a]\nfilename_format=$jobname.$jobnum\nsize=1m\nnumjobs=4\n":                   4 << 20,
+		"[a]\nsize=50%\n": 0,
 	} {
 		f, err := read(text, data())
 		if err != nil {
@@ -30,6 +35,21 @@ func TestBytes(t *testing.T) {
 		} else if got := f.Bytes(); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
+	}
+}
+
+// TestBytesOfMany: what thousands of files take is a number all the same.
+func TestBytesOfMany(t *testing.T) {
+	var names []string
+	for i := range 9000 {
+		names = append(names, strconv.Itoa(i))
+	}
+	f, err := read("[a]\nsize=1m\noffset=9e99p\nfilename="+strings.Join(names, ":")+"\n", data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Bytes(); got != jobfile.MaxJobs<<50 {
+		t.Errorf("%d bytes", got)
 	}
 }
 
