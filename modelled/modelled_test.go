@@ -273,6 +273,13 @@ func TestPace(t *testing.T) {
 	if d := pace(small); d <= 0 {
 		t.Errorf("a trial takes %s", d)
 	}
+	// More requests in flight take longer to model, which the pace of a study of disks says.
+	disk := func(jobs string) time.Duration {
+		return pace("study: disk\nfactors: {sandbox: [process]}\nsentinel: off\nworkloads: {a: {kind: fio, jobs: " + jobs + ", iodepth: 64, engine: libaio, cache: direct, target: image}}\n")
+	}
+	if few, many := disk("1"), disk("64"); few <= 0 || many <= few {
+		t.Errorf("a trial of one job takes %s, of 64 jobs %s", few, many)
+	}
 	if d := pace("study: none\nfactors: {sandbox: [process, runc]}\nworkloads: {a: {kind: fio}}\nsentinel: off\n"); d != 0 {
 		t.Errorf("nothing takes %s", d)
 	}

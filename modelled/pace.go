@@ -48,7 +48,20 @@ func (p *Player) pace() time.Duration {
 // time is how long a cell takes to model.
 func (p *Player) time(cell record.Cell) time.Duration {
 	c, res, err := p.config(cell)
-	if err != nil || res.Workload.Kind != kindNet {
+	switch {
+	case err != nil:
+		return 0
+	case res.Workload.Kind == kindFio:
+		began := time.Now()
+		d, err := disk(res)
+		if err == nil {
+			_, err = model.RunDisk(d)
+		}
+		if err != nil {
+			return 0
+		}
+		return time.Since(began)
+	case res.Workload.Kind != kindNet:
 		return 0
 	}
 	whole := c.Load.Warmup + c.Load.Duration

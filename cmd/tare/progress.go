@@ -46,6 +46,9 @@ func (p *progress) observe(ev run.Event) {
 		p.line(ev)
 		return
 	}
+	if !p.terminal && ev.Kind == run.TrialStarts { // nothing is said, and what is left takes long to add up over thousands of cells
+		return
+	}
 	r := ev.Plan.Remaining(p.expected).Across(p.atOnce)
 	left := p.pace.left(r) + " left"
 	if p.pace == nil {

@@ -18,7 +18,7 @@ import (
 // take.
 func (a *app) announceRehearsal(each time.Duration, r plan.Progress) {
 	p := pace{each: each}
-	a.say("a rehearsal on the model, in about %s: its figures are modelled, not measured; the next line says how long the study takes on a real machine", p.left(r))
+	a.say("a rehearsal on the model, in about %s, longer on a busy machine: its figures are modelled, not measured; the next line says how long the study takes on a real machine", p.left(r))
 }
 
 // goOn is the command that goes on with a results folder at a site.

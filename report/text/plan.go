@@ -130,7 +130,7 @@ func writeAmount(b *strings.Builder, p Plan, can int, watched bool, opt Options)
 	b.WriteString("\n")
 	para(expected(r))
 	if x := p.Rehearsal; x != nil {
-		para("rehearsal: " + fromTo(words.Duration(x.Least), words.Duration(x.Most)) + " on this machine, about; its figures are modelled")
+		para("rehearsal: about " + fromTo(words.Duration(x.Least), words.Duration(x.Most)) + " on this machine, longer while it is busy; its figures are modelled")
 	}
 	for _, w := range append([]string{words.Short(p.Short, st.Budget), st.Stop.Wide(), st.Bare(stat.MinN)}, st.Notes...) {
 		if w != "" {
