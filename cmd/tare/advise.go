@@ -27,6 +27,7 @@ type adviseFlags struct {
 	container string
 
 	verify, dry, wait bool
+	data              string
 	blocks            int
 	budget            time.Duration
 }
@@ -49,6 +50,7 @@ func (a *app) adviseVerb() *cobra.Command {
 	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: show what would run, without running it")
 	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
 	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause may take")
+	fl.StringVar(&f.data, "data", "", "with --verify: directory on the disk to measure, the one that the results are of (default that of the results)")
 	fl.BoolVar(&f.wait, "wait", false, "with --verify: "+waitHelp)
 	_ = cmd.RegisterFlagCompletionFunc("patch", cobra.FixedCompletions(advice.PatchesFor(), cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("only", a.completeOnly())
@@ -62,8 +64,8 @@ func (a *app) advise(ctx context.Context, dir string, f adviseFlags) error {
 	if f.verify && f.patch != "" {
 		return coded(exitUsage, "--verify and --patch exclude each other; give one of them")
 	}
-	if !f.verify && (f.blocks != stat.MinN || f.budget != defaultVerify || f.wait) {
-		return coded(exitUsage, "--blocks, --budget and --wait need --verify; without it nothing runs")
+	if !f.verify && (f.blocks != stat.MinN || f.budget != defaultVerify || f.wait || f.data != "") {
+		return coded(exitUsage, "--blocks, --budget, --data and --wait need --verify; without it nothing runs")
 	}
 	if f.dry && !f.verify {
 		return coded(exitUsage, "--dry-run needs --verify; without it nothing runs anyway")

@@ -17,6 +17,7 @@ import (
 	"tare/record"
 	"tare/site"
 	"tare/store"
+	"tare/study"
 )
 
 const rehearsedStudy = `study: crash
@@ -135,6 +136,19 @@ func TestSameDisk(t *testing.T) {
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
+		}
+		st := &study.Study{Name: "s", Source: []byte("study: s\n")}
+		for disk, refused := range map[string]bool{"ext4 (rw) on vdb": false, "tmpfs (rw)": refused} {
+			f := runFlags{beside: db.Dir()}
+			own, err := f.folder(filepath.Join(t.TempDir(), "v"), "s.yaml", st, site.About{}, on(disk))
+			if (err != nil) != refused || err != nil && !strings.HasSuffix(err.Error(), "name a directory on it with --data") {
+				t.Errorf("%q, verified on %s: %v", fact, disk, err)
+			}
+			if err == nil {
+				if err := own.Close(); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 	}
 }

@@ -33,6 +33,7 @@ type runFlags struct {
 	figures prometheusFlags
 
 	resume func(dir, flag string) string // see site.About
+	beside string                        // a results folder, whose disk the trials must have
 }
 
 func (a *app) runVerb() *cobra.Command {
@@ -119,7 +120,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		a.printSkips(s.Preview().Skips)
 		return coded(exitHost, "%s", at.Nothing)
 	}
-	db, err := openStore(dir, arg, st, at, s.Nodes())
+	db, err := f.folder(dir, arg, st, at, s.Nodes())
 	if err != nil {
 		return err
 	}

@@ -273,6 +273,11 @@ func (k *kept) raised() []analyse.Warning {
 
 // sameDisk refuses to go on where trials had their files on another disk, or on another file system of it, than the next ones would.
 func sameDisk(db *store.Store, nodes []record.Node) error {
+	return otherDisk(db, nodes, "trials on two disks are never mixed; bring the first disk back, or start a new folder with --fresh")
+}
+
+// otherDisk refuses another disk than that of the trials of a folder. why says why, and what to do.
+func otherDisk(db *store.Store, nodes []record.Node, why string) error {
 	meta, err := db.Meta()
 	if err != nil || len(meta.Nodes) == 0 || len(nodes) == 0 {
 		return err
@@ -287,11 +292,26 @@ func sameDisk(db *store.Store, nodes []record.Node) error {
 		}
 		for name, fact := range t.Facts {
 			if strings.Contains(name, "."+record.FactStorage) && strings.HasSuffix(fact, had) {
-				return coded(exitUsage, "%s holds trials whose files were on %s; the directory for data is now on %s, and trials on two disks are never mixed; bring the first disk back, or start a new folder with --fresh", db.Dir(), had, has)
+				return coded(exitUsage, "%s holds trials whose files were on %s; the directory for data is now on %s, and %s", db.Dir(), had, has, why)
 			}
 		}
 	}
 	return nil
+}
+
+// folder opens the folder of a run as openStore does. What verifies results must have their disk.
+func (f *runFlags) folder(dir, file string, st *study.Study, at site.About, nodes []record.Node) (*store.Store, error) {
+	if f.beside != "" {
+		db, err := store.OpenReadOnly(f.beside)
+		if err != nil {
+			return nil, err
+		}
+		err = otherDisk(db, nodes, "what holds on one disk need not hold on another; bring the first disk back, or name a directory on it with --data")
+		if err := errors.Join(err, db.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return openStore(dir, file, st, at, nodes)
 }
 
 // openStore opens the folder for writing: a new one, or one of the same study.

@@ -27,6 +27,14 @@ const onHelp = "model: rehearse on a simulated machine, without sandboxes; k8s: 
 // dataFlag begins the flag of a site whose data is not where it is by default.
 const dataFlag = "--data "
 
+// dataAt is the flag of a site whose data is in this directory; "" for the usual one.
+func dataAt(dir string) string {
+	if dir == "" || dir == host.DefaultDirs().Data {
+		return ""
+	}
+	return dataFlag + words.Shell(dir)
+}
+
 // siteOn returns the site that --on or --host names, and what ends it. data is where the disk
 // to be measured is, "" for the site's own choice.
 func (a *app) siteOn(ctx context.Context, on, host, data string, k clusterFlags) (site.Site, func(), error) {
@@ -65,10 +73,8 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 			return nil, coded(exitUsage, "--data %s is not a directory; name one on the disk to measure", data)
 		}
 		var err error
-		usual := s.Dirs.Data
-		if s.Dirs.Data, err = filepath.Abs(data); s.Dirs.Data != usual {
-			s.Flag = dataFlag + words.Shell(s.Dirs.Data)
-		}
+		s.Dirs.Data, err = filepath.Abs(data)
+		s.Flag = dataAt(s.Dirs.Data)
 		return s, err
 	case onCluster:
 		return nil, coded(exitUsage, "--on k8s is for `tare run` and `tare plan`, without --host and --data")

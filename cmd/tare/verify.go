@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/analyse/stat"
@@ -33,6 +35,7 @@ type verification struct {
 	Relief    record.Cell `json:"relief,omitempty"`  // what is set
 	Results   string      `json:"results,omitempty"` // folder of its trials
 	Sets      []string    `json:"sets,omitempty"`    // overrides of the study
+	Data      string      `json:"data,omitempty"`    // directory for data, if it is not the usual one
 	Outcome   string      `json:"outcome"`           // one of the outcomes below
 	Why       string      `json:"why,omitempty"`
 	Response  string      `json:"response,omitempty"`
@@ -77,6 +80,10 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 	if f.blocks < stat.MinN {
 		return coded(exitUsage, "--blocks %d: an interval needs %d blocks; write %d or more", f.blocks, stat.MinN, stat.MinN)
 	}
+	data, err := r.data(f.data)
+	if err != nil {
+		return err
+	}
 	var all []verification
 	for i := range items {
 		if v, ok := relieved(r, &items[i]); ok {
@@ -89,14 +96,14 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 		if v.Outcome != "" {
 			continue
 		}
-		v.Sets = v.overrides(r.study, f)
+		v.Sets, v.Data = v.overrides(r.study, f), data
 		if j := slices.IndexFunc(all[:i], func(o verification) bool { return slices.Equal(o.Sets, v.Sets) }); j >= 0 {
 			if err := v.share(ctx, &all[j]); err != nil {
 				return err
 			}
 			continue
 		}
-		v.Results = ownFolder(filepath.Clean(dir)+"-verify-"+plainName(v.Rule+"-"+v.Treatment), v.Sets)
+		v.Results = ownFolder(filepath.Clean(dir)+"-verify-"+plainName(v.Rule+"-"+v.Treatment), v.Sets, data)
 		if f.dry {
 			v.Outcome = outcomePlanned
 			continue
@@ -115,6 +122,20 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 		return coded(exitHost, "no cause could be relieved on this host; the lines above say why")
 	}
 	return nil
+}
+
+// data is the directory that a verification has its files in: the one that is asked for, else that of the results; "" is the
+// usual one.
+func (r *analysed) data(asked string) (string, error) {
+	if asked != "" {
+		return filepath.Abs(asked) //nolint:wrapcheck // it says all
+	}
+	if text, ok := strings.CutPrefix(r.result.Flags, dataFlag); ok {
+		if parts, err := shellquote.Split(text); err == nil && len(parts) == 1 {
+			return parts[0], nil
+		}
+	}
+	return "", nil
 }
 
 // relieved is what relieves an item's costliest cell; false where the item is about no
@@ -236,7 +257,7 @@ func (v *verification) overrides(st *study.Study, f adviseFlags) []string {
 
 // relieve runs one verification with the runner of `tare run`, or goes on with it.
 func (a *app) relieve(ctx context.Context, dir string, r *analysed, v *verification, f adviseFlags) error {
-	run := runFlags{results: v.Results, sets: v.Sets, wait: f.wait}
+	run := runFlags{results: v.Results, sets: v.Sets, wait: f.wait, data: v.Data, beside: dir}
 	if r.result.Modelled {
 		run.on = onModel
 	}
@@ -270,15 +291,16 @@ func (v *verification) share(ctx context.Context, with *verification) error {
 }
 
 // ownFolder is the first of the folders NAME, NAME-2, NAME-3 and so on that is free or that was
-// measured with the same overrides. So more blocks, or another budget, start a new folder,
-// and the same command goes on with its own.
-func ownFolder(name string, sets []string) string {
+// measured with the same overrides and directory for data. So more blocks, or another budget, start
+// a new folder, and the same command goes on with its own.
+func ownFolder(name string, sets []string, data string) string {
 	for n, dir := 2, name; ; n++ {
 		if !store.Exists(dir) {
 			return dir
 		}
 		meta, err := inResults(dir, func(r results) (store.Meta, error) { return r.Meta() })
-		if err != nil || slices.Equal(meta.Overrides, sets) { // after an error, the run says why
+		elsewhere := dataAt(data) != meta.Flags && (data != "" || strings.HasPrefix(meta.Flags, dataFlag))
+		if err != nil || slices.Equal(meta.Overrides, sets) && !elsewhere { // after an error, the run says why
 			return dir
 		}
 		dir = fmt.Sprintf("%s-%d", name, n)
@@ -528,6 +550,9 @@ func (a *app) printVerified(all []verification, dir string, modelled, asJSON boo
 			line := "tare run " + words.Path(filepath.Join(filepath.Clean(dir), "study.yaml")) + " --results " + words.Path(v.Results)
 			if modelled {
 				line += " --on model"
+			}
+			if v.Data != "" {
+				line += " " + dataFlag + words.Shell(v.Data)
 			}
 			for _, s := range v.Sets {
 				line += " --set " + words.Path(s)

@@ -73,13 +73,16 @@ func TestRelief(t *testing.T) {
 func TestOwnFolder(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r-verify")
 	sets := func(blocks string) []string { return []string{"sandbox=process", "stop.fixed=" + blocks} }
-	for i, c := range []struct{ blocks, want string }{{"3", name}, {"3", name}, {"8", name + "-2"}, {"5", name + "-3"}, {"8", name + "-2"}, {"3", name}} {
-		got := ownFolder(name, sets(c.blocks))
+	for i, c := range []struct{ blocks, data, want string }{
+		{"3", "", name}, {"3", "", name}, {"8", "", name + "-2"}, {"5", "", name + "-3"}, {"8", "", name + "-2"}, {"3", "", name},
+		{"3", "/a b", name + "-4"}, {"3", "/a b", name + "-4"}, {"3", "", name},
+	} {
+		got := ownFolder(name, sets(c.blocks), c.data)
 		if got != c.want {
-			t.Errorf("%d: %s blocks go to %s, want %s", i, c.blocks, got, c.want)
+			t.Errorf("%d: %s blocks with data in %q go to %s, want %s", i, c.blocks, c.data, got, c.want)
 		}
 		if !store.Exists(got) {
-			db, err := store.Create(got, store.Meta{StudySource: []byte("study: x\n"), StudyFile: "x.yaml", Overrides: sets(c.blocks), TareVersion: "1", Started: time.Unix(1, 0)})
+			db, err := store.Create(got, store.Meta{StudySource: []byte("study: x\n"), StudyFile: "x.yaml", Overrides: sets(c.blocks), Flags: dataAt(c.data), TareVersion: "1", Started: time.Unix(1, 0)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,11 +93,23 @@ func TestOwnFolder(t *testing.T) {
 	}
 }
 
+// TestVerifyData: a verification has its files where the results had them, unless --data says otherwise.
+func TestVerifyData(t *testing.T) {
+	for _, c := range []struct{ flags, asked, want string }{
+		{"", "", ""}, {"--data '/b c'", "", "/b c"}, {"--data /a", "/d", "/d"}, {"--on model", "", ""}, {"--on k8s --tare-image x", "", ""},
+	} {
+		r := &analysed{result: &analyse.Result{Flags: c.flags}}
+		if got, err := r.data(c.asked); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}
+
 // TestVerifyUsage: what is wrong with the flags is a usage error, not a host that cannot.
 func TestVerifyUsage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	eight(t, dir, 0)
-	for _, args := range [][]string{{"--verify", "--budget", "-1m"}, {"--verify", "--blocks", "2"}, {"--blocks", "5"}, {"--budget", "5m"}} {
+	for _, args := range [][]string{{"--verify", "--budget", "-1m"}, {"--verify", "--blocks", "2"}, {"--blocks", "5"}, {"--budget", "5m"}, {"--data", "/tmp"}} {
 		var out, errs bytes.Buffer
 		if code := execute(t.Context(), &out, &errs, append([]string{"advise", dir}, args...)); code != exitUsage || strings.Contains(errs.String()+out.String(), "cannot be relieved") {
 			t.Errorf("%v: exit %d\n%s%s", args, code, &out, &errs)
