@@ -187,7 +187,7 @@ func (s *Site) startClass(ctx context.Context, d *deployment, c pod.Class, i int
 
 // await creates a pod and follows it until it is as wanted.
 func (s *Site) await(ctx context.Context, p *corev1.Pod, as func(*corev1.Pod) bool) (time.Duration, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, podWithin, fmt.Errorf("the pod is not ready after %s", podWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, podWithin, fmt.Errorf("the pod is not ready after %s", minutes(podWithin)))
 	defer cancel()
 	begun := time.Now()
 	err := s.api.Create(ctx, p)

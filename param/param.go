@@ -169,7 +169,7 @@ func (p Param) format(n float64) string {
 	case Size:
 		return FormatSize(int64(n))
 	case Duration:
-		return time.Duration(n * float64(time.Second)).String()
+		return FormatDuration(time.Duration(n * float64(time.Second)))
 	case Rate:
 		return FormatRate(int64(n))
 	}

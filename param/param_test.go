@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 		{name: "size over", p: size, text: "2GiB", err: []string{"from 1B to 1GiB"}},
 		{name: "no size", p: size, text: "big", err: []string{"64KiB"}},
 		{name: "time", p: Param{Name: "d", Type: Duration, Min: 0.1, Max: 60}, text: "1m", want: "1m"},
-		{name: "time over", p: Param{Name: "d", Type: Duration, Min: 0.1, Max: 60}, text: "61s", err: []string{"from 100ms to 1m0s"}},
+		{name: "time over", p: Param{Name: "d", Type: Duration, Min: 0.1, Max: 60}, text: "61s", err: []string{"from 100ms to 1m"}},
 		{name: "no time", p: Param{Name: "d", Type: Duration}, text: "5", err: []string{"500ms"}},
 		{name: "word", p: Param{Name: "mode", Type: Enum, Words: []string{"rr", "stream"}}, text: "rr", want: "rr"},
 		{name: "no word", p: Param{Name: "mode", Type: Enum, Words: []string{"rr", "stream"}}, text: "rx", err: []string{"rr, stream"}},

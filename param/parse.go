@@ -60,6 +60,15 @@ const (
 	MostCPULimit  = 8192
 )
 
+// FormatDuration writes a duration as users write it: 1h, not 1h0m0s.
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	return strings.Replace(s, "h0m", "h", 1)
+}
+
 // FormatSize writes bytes with the largest 1024-based unit that divides them.
 func FormatSize(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

@@ -137,3 +137,16 @@ func TestAboutSize(t *testing.T) {
 		}
 	}
 }
+
+// TestFormatDuration: a duration has no parts that are zero, and is read again as the same.
+func TestFormatDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m", time.Hour + 5*time.Second: "1h5s", 20 * time.Second: "20s",
+		100 * time.Millisecond: "100ms", 0: "0s", -time.Minute: "-1m", 10*time.Hour + 10*time.Minute + 10*time.Second: "10h10m10s",
+	} {
+		got := FormatDuration(d)
+		if again, err := ParseDuration(got); got != want || d > 0 && (err != nil || again != d) {
+			t.Errorf("%v: %s, read again as %v, %v", d, got, again, err)
+		}
+	}
+}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"tare/analyse/stat"
 	"tare/analyse/tune"
+	"tare/param"
 )
 
 // walk is how far the study has been followed over the recorded results. Every decision
@@ -186,7 +186,7 @@ func (p *Plan) affordable(stratum int) bool {
 	}
 	s := &p.strata[stratum]
 	s.ending = &Ending{Code: EndBudgetTime, Blocks: s.blocks(),
-		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; %s", plain(p.study.Budget.Time), longer)}
+		Text: fmt.Sprintf("too little of the time (%s in all) was left for another block; %s", param.FormatDuration(p.study.Budget.Time), longer)}
 	return false
 }
 
@@ -204,14 +204,6 @@ func (p *Plan) fits(stratum, pass int, spent time.Duration) bool {
 		next = s.time / time.Duration(n)
 	}
 	return spent < budget && spent+next <= budget
-}
-
-// plain writes a duration; whole minutes without their seconds.
-func plain(d time.Duration) string {
-	if s, ok := strings.CutSuffix(d.String(), "m0s"); ok {
-		return s + "m"
-	}
-	return d.String()
 }
 
 // closeBlock counts a block that is complete.
@@ -430,6 +422,6 @@ func (p *Plan) cut() {
 			continue
 		}
 		s.ending = &Ending{Code: EndBudgetTime, Blocks: s.closed,
-			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; %s", plain(budget), blocks, longer)}
+			Text: fmt.Sprintf("the time (%s in all) is too short for %s here; %s", param.FormatDuration(budget), blocks, longer)}
 	}
 }

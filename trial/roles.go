@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tare/internal/window"
+	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	"tare/workload"
@@ -108,7 +109,7 @@ func (t *trial) background(ctx context.Context, g *group, ep *endpoint) error {
 		return nil
 	}
 	within := cmp.Or(t.maker.serverTime, serverTime)
-	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server must be ready within %s", within))
+	asking, stop := context.WithTimeoutCause(ctx, within, fmt.Errorf("a server must be ready within %s", param.FormatDuration(within)))
 	defer stop()
 	addr := ep.spec.Network.Addr.Addr()
 	if !addr.IsValid() { // a pod has its address once it has started

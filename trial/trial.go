@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/window"
+	"tare/param"
 	"tare/plan"
 	"tare/record"
 	"tare/sandbox"
@@ -229,7 +230,7 @@ func (t *trial) fail(err error) {
 		f.Kind, f.Reason, f.Tail = record.Refused, refused.Why, refused.Raw
 	case errors.Is(err, errTimeout):
 		f.Kind = "hung"
-		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", t.timeout().Round(time.Second), f.Reason)
+		f.Reason = fmt.Sprintf("no end after %s (the timeout): %s", param.FormatDuration(t.timeout().Round(time.Second)), f.Reason)
 	}
 }
 

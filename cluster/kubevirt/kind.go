@@ -180,7 +180,7 @@ func (k *Machines) Check(ctx context.Context) error {
 	if k.disk == nil {
 		return errNoDisk
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("it took longer than %s", checkWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("it took longer than %s", param.FormatDuration(checkWithin)))
 	defer cancel()
 	return k.study.Try(ctx, k)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tare/cluster/pod"
+	"tare/param"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
 	"tare/workload/objects/pace"
@@ -241,11 +242,11 @@ func (l *claimer) why(s *objects.Step, followed int) {
 	switch {
 	case s.Failed > 0:
 	case c.Settled < followed:
-		s.Why = strings.TrimSuffix(fmt.Sprintf("%d of %d claims were not usable within %s: %s", followed-c.Settled, s.Objects, l.timeout, c.Message), ": ")
+		s.Why = strings.TrimSuffix(fmt.Sprintf("%d of %d claims were not usable within %s: %s", followed-c.Settled, s.Objects, param.FormatDuration(l.timeout), c.Message), ": ")
 	case missing > 0:
-		s.Why = fmt.Sprintf("%d of %d claims were not created within %s", missing, s.Objects, l.timeout)
+		s.Why = fmt.Sprintf("%d of %d claims were not created within %s", missing, s.Objects, param.FormatDuration(l.timeout))
 	case c.Gone < followed:
-		s.Why = fmt.Sprintf("%d of %d claims were not gone within %s", followed-c.Gone, s.Objects, l.timeout)
+		s.Why = fmt.Sprintf("%d of %d claims were not gone within %s", followed-c.Gone, s.Objects, param.FormatDuration(l.timeout))
 	default:
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tare/param"
 	"tare/workload/inside"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
@@ -222,7 +223,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 		}
 	}
 	if missing := todo.requests - s.Made; missing > 0 {
-		s.Failed, s.Why = missing, cmp.Or(s.Why, fmt.Sprintf("%d of %d requests were not made within %s", missing, todo.requests, l.timeout))
+		s.Failed, s.Why = missing, cmp.Or(s.Why, fmt.Sprintf("%d of %d requests were not made within %s", missing, todo.requests, param.FormatDuration(l.timeout)))
 	}
 	if todo.pods {
 		if err := l.started(ctx, s); err != nil {

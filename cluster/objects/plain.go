@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"tare/param"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
 	"tare/workload/objects/pace"
@@ -127,7 +128,7 @@ func (u *uniform) replace(ctx context.Context, s *objects.Step) error {
 	s.Churn = time.Since(from).Seconds()
 	if made.done < n || limited.Err() != nil {
 		s.Ended = true
-		s.Why = fmt.Sprintf("only %d of %d objects were replaced and ran within %s: %s", made.done, n, 2*u.timeout, made.why)
+		s.Why = fmt.Sprintf("only %d of %d objects were replaced and ran within %s: %s", made.done, n, param.FormatDuration(2*u.timeout), made.why)
 	}
 	return nil
 }

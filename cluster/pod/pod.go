@@ -24,6 +24,7 @@ import (
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/observer"
+	"tare/param"
 	"tare/record"
 	"tare/sandbox"
 	"tare/sandbox/oci"
@@ -356,7 +357,7 @@ func (k *RuntimeClass) agentOf(ctx context.Context, pod *corev1.Pod, arrived <-c
 			}
 		case <-late:
 			if why := waits.Load(); why != nil {
-				return control.Arrival{}, fmt.Errorf("its claims were not bound within %s: %w%s", bindWithin, *why, k.Steps.trouble(claimsOf(pod)))
+				return control.Arrival{}, fmt.Errorf("its claims were not bound within %s: %w%s", param.FormatDuration(bindWithin), *why, k.Steps.trouble(claimsOf(pod)))
 			}
 		case <-ctx.Done():
 			return control.Arrival{}, fmt.Errorf("the agent in the pod did not answer: %w", context.Cause(ctx))

@@ -14,6 +14,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/advice"
 	"tare/analyse/stat"
+	"tare/param"
 	"tare/record"
 	"tare/report/text"
 )
@@ -50,6 +51,7 @@ func (a *app) adviseVerb() *cobra.Command {
 	fl.BoolVar(&f.dry, "dry-run", false, "with --verify: show what would run, without running it")
 	fl.IntVar(&f.blocks, "blocks", stat.MinN, "with --verify: blocks of each cell")
 	fl.DurationVar(&f.budget, "budget", defaultVerify, "with --verify: the most time that one cause may take")
+	fl.Lookup("budget").DefValue = param.FormatDuration(defaultVerify)
 	fl.StringVar(&f.data, "data", "", "with --verify: directory on the disk to measure, the one that the results are of (default that of the results)")
 	fl.BoolVar(&f.wait, "wait", false, "with --verify: "+waitHelp)
 	_ = cmd.RegisterFlagCompletionFunc("patch", cobra.FixedCompletions(advice.PatchesFor(), cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there

@@ -17,6 +17,7 @@ import (
 	"tare/analyse/cause"
 	"tare/analyse/stat"
 	"tare/bundle"
+	"tare/param"
 	"tare/record"
 	"tare/report/terminal"
 	"tare/report/words"
@@ -75,7 +76,7 @@ func (a *app) verify(ctx context.Context, dir string, r *analysed, items []advic
 		return err
 	}
 	if f.budget <= 0 {
-		return coded(exitUsage, "--budget %s leaves no time to measure; write a time such as --budget 10m", f.budget)
+		return coded(exitUsage, "--budget %s leaves no time to measure; write a time such as --budget 10m", param.FormatDuration(f.budget))
 	}
 	if f.blocks < stat.MinN {
 		return coded(exitUsage, "--blocks %d: an interval needs %d blocks; write %d or more", f.blocks, stat.MinN, stat.MinN)

@@ -68,7 +68,7 @@ func (w *weighing) study(p timing) string {
 		for _, x := range w.draft.shipped {
 			shipped(line, x)
 		}
-		line("budget: {time: %s} # at most; it ends before, once the intervals are narrow", written(p.budget))
+		line("budget: {time: %s} # at most; it ends before, once the intervals are narrow", param.FormatDuration(p.budget))
 		return b.String()
 	}
 	w.workload(line, p)
@@ -77,7 +77,7 @@ func (w *weighing) study(p timing) string {
 	}
 	if w.draft != nil {
 		line("stop: {width: 2%%, margin: 3%%} # ends when intervals are this narrow; a cost within the margin counts as free")
-		line("budget: {time: %s} # at most", written(p.budget))
+		line("budget: {time: %s} # at most", param.FormatDuration(p.budget))
 		return b.String()
 	}
 	line("retries: 0")
@@ -87,7 +87,7 @@ func (w *weighing) study(p timing) string {
 		return b.String()
 	}
 	line("stop: {looks: [3, 4, 6, 8, 12, 16, 24, 32], width: 2%%, margin: 3%%}")
-	line("budget: {time: %s}", written(p.budget))
+	line("budget: {time: %s}", param.FormatDuration(p.budget))
 	return b.String()
 }
 
@@ -149,7 +149,7 @@ func (w *weighing) workload(line func(string, ...any), p timing) {
 		line("    fill: %s # more runs in each turn, until they have taken this long", p.fill)
 		line("    expect: %s # of one run, as the first one took natively", p.expect)
 	}
-	line("    timeout: %s", written(p.limit))
+	line("    timeout: %s", param.FormatDuration(p.limit))
 }
 
 // draftTiming has the parameters that say how long a workload runs.
@@ -174,12 +174,6 @@ func shipped(line func(string, ...any), x workload.Workload) {
 	for _, p := range x.Params() {
 		line("    # %s: %s # %s", p.Name, quoted(p.Default), p.Help)
 	}
-}
-
-// written is a duration without parts that are zero.
-func written(d time.Duration) string {
-	s := strings.Replace(d.String(), "m0s", "m", 1)
-	return strings.Replace(s, "h0m", "h", 1)
 }
 
 // quoted is a text as JSON, and so YAML, writes it.

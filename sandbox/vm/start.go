@@ -13,6 +13,7 @@ import (
 	"tare/host/cgroup"
 	"tare/host/network"
 	"tare/host/spawn"
+	"tare/param"
 	"tare/sandbox"
 )
 
@@ -51,7 +52,7 @@ func (k *Hypervisor) start(ctx context.Context, spec sandbox.Spec) (_ *instance,
 			err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it did not start within %s", k.within))
+	ctx, cancel := context.WithTimeoutCause(ctx, k.within, fmt.Errorf("it did not start within %s", param.FormatDuration(k.within)))
 	defer cancel()
 	h, err := i.build(ctx)
 	if err != nil {
