@@ -120,6 +120,7 @@ func TestErrors(t *testing.T) {
 		{name: "apply itself", src: head + "apply: {cpu-limit: {cpu-limit: 1}}\n", want: `t.yaml:4:21: "cpu-limit" is not another factor of this study; write one of workload, sandbox`},
 
 		{name: "compare", src: head + "compare: sandbx\n", want: `t.yaml:4:10: "sandbx" is not a factor of this study; did you mean "sandbox"?`},
+		{name: "compare what is absent", src: head + "compare: vcpus\n", want: `t.yaml:4:10: "vcpus" is not a factor of this study; give it levels in factors or in a workload, or write one of sandbox, cpu-limit`},
 		{name: "compare workloads", src: head + "compare: workload\n", want: `t.yaml:4:10: workloads are not compared with each other; compare one of the workloads' parameters`},
 		{name: "compare what some lack", src: strings.Replace(head, "2]", "2], message: [1B]", 1) + "compare: message\n", want: `t.yaml:3:34: workload "cpu" has cells without a level of the compared factor message; remove the workload, or compare another factor`},
 		{name: "baseline", src: head + "baseline: crun\n", want: `t.yaml:4:11: the baseline "crun" is not a level of sandbox; write baseline: and one of process, runc, vm, or add it to the levels`},

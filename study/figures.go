@@ -137,7 +137,7 @@ func (d *draft) figureText(f *askedFigure) bool {
 	f.Of = words[len(words)-1]
 	if _, ok := d.index[f.Of]; !ok {
 		if !d.relaxed || !slices.Contains(d.cat.factorNames(), f.Of) {
-			d.bad(placed(f.figure, f.Of), param.Suggest(f.Of, d.inStudy()), "%q is not a factor of this study", f.Of)
+			d.noFactor(placed(f.figure, f.Of), f.Of, d.inStudy())
 		}
 		return false
 	}

@@ -209,7 +209,7 @@ func (d *draft) pickOne(q pair, loads []*load, isNew bool) (condition, bool) {
 		c, known := d.classOf(name)
 		if !known || !isNew {
 			if !known || !d.relaxed {
-				d.bad(q.key, param.Suggest(name, d.inStudy()), "%q is not a factor of this study", name)
+				d.noFactor(q.key, name, d.inStudy())
 			}
 			return condition{}, false
 		}
@@ -259,6 +259,15 @@ func (d *draft) inStudy() []string {
 	return out
 }
 
+// noFactor reports a name that is no factor of the study. If it is one elsewhere, it is not a slip of the pen for another name.
+func (d *draft) noFactor(n *yaml.Node, name string, has []string) {
+	instead := param.Suggest(name, has)
+	if slices.Contains(d.cat.factorNames(), name) {
+		instead = "give it levels in factors or in a workload, or write one of " + strings.Join(has, ", ")
+	}
+	d.bad(n, instead, "%q is not a factor of this study", name)
+}
+
 func (d *draft) zipsOf(n *yaml.Node) {
 	if empty(n) {
 		return
@@ -280,7 +289,7 @@ func (d *draft) zipsOf(n *yaml.Node) {
 			switch {
 			case !ok && d.relaxed && slices.Contains(d.cat.factorNames(), name):
 			case !ok:
-				d.bad(nodes[k], param.Suggest(name, d.inStudy()[1:]), "%q is not a factor of this study", name)
+				d.noFactor(nodes[k], name, d.inStudy()[1:])
 			case d.factors[j].class == isWorkload:
 				d.bad(nodes[k], "give each workload its levels in its own section", "the factor workload cannot move with others")
 			case in[j]:
@@ -335,7 +344,7 @@ func (d *draft) apply(n *yaml.Node) {
 		i, ok := d.index[p.key.Value]
 		if !ok || d.factors[i].class == isWorkload {
 			if !d.relaxed || !slices.Contains(d.cat.factorNames(), p.key.Value) {
-				d.bad(p.key, param.Suggest(p.key.Value, d.inStudy()[1:]), "%q is not a factor of this study", p.key.Value)
+				d.noFactor(p.key, p.key.Value, d.inStudy()[1:])
 			}
 			continue
 		}
@@ -393,7 +402,7 @@ func (d *draft) compared(keys map[string]pair) {
 	i, ok := d.index[s.Compare]
 	switch {
 	case !ok:
-		d.bad(named, param.Suggest(s.Compare, d.inStudy()[1:]), "%q is not a factor of this study", s.Compare)
+		d.noFactor(named, s.Compare, d.inStudy()[1:])
 		return
 	case d.factors[i].class == isWorkload:
 		d.bad(named, "compare one of the workloads' parameters", "workloads are not compared with each other")

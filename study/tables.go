@@ -127,7 +127,7 @@ func (d *draft) factorNames(n *yaml.Node, what string) (names []string, nodes []
 	for i, name := range texts {
 		if _, ok := d.index[name]; !ok {
 			if !d.relaxed || !slices.Contains(d.cat.factorNames(), name) {
-				d.bad(at[i], param.Suggest(name, d.inStudy()), "%q is not a factor of this study", name)
+				d.noFactor(at[i], name, d.inStudy())
 			} else if what != "rows" { // a row less is a smaller table; a column less another one
 				whole = false
 			}

@@ -33,7 +33,7 @@ func (d *draft) tunedOf(keys map[string]pair) {
 		i, ok := d.index[name]
 		switch {
 		case !ok:
-			d.bad(nodes[k], param.Suggest(name, d.inStudy()[1:]), "%q is not a factor of this study", name)
+			d.noFactor(nodes[k], name, d.inStudy()[1:])
 			return
 		case d.factors[i].class == isWorkload:
 			d.bad(nodes[k], "name one of the workloads' parameters", "workloads are not levels to choose")

@@ -142,6 +142,11 @@ func (c *checker) fail(at ast.Node, msg, word string, known []string) {
 	if c.err != nil {
 		return
 	}
+	c.err = &file.Error{Location: at.Location(), Message: msg + "; " + instead(word, known)}
+}
+
+// instead is the nearest word, which need not be the one that is meant, and all that there are.
+func instead(word string, known []string) string {
 	hint := param.Suggest(word, known)
 	if strings.HasPrefix(hint, "did you mean") {
 		hint += " There are " + strings.Join(known[:min(len(known), maxKnown)], ", ")
@@ -149,5 +154,5 @@ func (c *checker) fail(at ast.Node, msg, word string, known []string) {
 			hint += fmt.Sprintf(" and %d more", len(known)-maxKnown)
 		}
 	}
-	c.err = &file.Error{Location: at.Location(), Message: msg + "; " + hint}
+	return hint
 }

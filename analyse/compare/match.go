@@ -243,16 +243,16 @@ func (c *comparing) known() error {
 	}
 	for _, name := range c.opt.Responses {
 		if !slices.Contains(responses, name) {
-			return refuse("neither study has a response %q; %s", name, param.Suggest(name, unique(responses)))
+			return refuse("neither study has a response %q; %s", name, instead(name, unique(responses)))
 		}
 	}
 	for _, f := range slices.Sorted(maps.Keys(c.opt.Only)) {
 		if levels[f] == nil {
-			return refuse("neither study has a factor %q; %s", f, param.Suggest(f, slices.Sorted(maps.Keys(levels))))
+			return refuse("neither study has a factor %q; %s", f, instead(f, slices.Sorted(maps.Keys(levels))))
 		}
 		for _, l := range c.opt.Only[f] {
 			if !slices.Contains(levels[f], l) {
-				return refuse("neither study has %s=%s; %s", f, l, param.Suggest(l, unique(levels[f])))
+				return refuse("neither study has %s=%s; %s", f, l, instead(l, unique(levels[f])))
 			}
 		}
 	}

@@ -90,10 +90,10 @@ func TestRefusals(t *testing.T) {
 				st.Workloads[i].Responses = []string{"speed"}
 			}
 		}),
-		`study has a response "tme"; did you mean "time"`: func(_ *Folder, o *Options) { o.Responses = []string{"tme"} },
-		`study has a factor "sandbx"; did you mean "sand`: func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbx": {"box1"}} },
-		`neither study has sandbox=bux1; did you`:         func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbox": {"bux1"}} },
-		"nothing is left to compare":                      func(_ *Folder, o *Options) { o.Only, o.Question = map[string][]string{"sandbox": {"process"}}, Cost },
+		`study has a response "tme"; did you mean "time"`:                 func(_ *Folder, o *Options) { o.Responses = []string{"tme"} },
+		`study has a factor "sandbx"; did you mean "sandbox"? There are `: func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbx": {"box1"}} },
+		`neither study has sandbox=bux1; did you`:                         func(_ *Folder, o *Options) { o.Only = map[string][]string{"sandbox": {"bux1"}} },
+		"nothing is left to compare":                                      func(_ *Folder, o *Options) { o.Only, o.Question = map[string][]string{"sandbox": {"process"}}, Cost },
 		"is in s in A and in 1/s in B": func(s *Folder, o *Options) {
 			o.Describe = func(study.Workload) []record.Response { return nil }
 			for i := range s.Trials {

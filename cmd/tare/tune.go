@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/ordered"
-	"tare/param"
 	"tare/report/section"
 	"tare/report/terminal"
 	"tare/report/text"
@@ -327,7 +326,7 @@ func (a *app) firstLevel(st *study.Study, factor string, sets []string, had func
 		}
 		return "", coded(exitUsage, "no sandbox left in the study has the factor %q; %s", factor, instead)
 	case len(levels) == 0:
-		return "", coded(exitUsage, "the study has no factor %q; %s", factor, param.Suggest(factor, names))
+		return "", coded(exitUsage, "the study has no factor %q; it has %s", factor, strings.Join(names, ", "))
 	case len(levels) == 1:
 		return "", coded(exitUsage, "the factor %s has one level, and nothing can be chosen; write --factor %s=level,level,...", factor, factor)
 	}
