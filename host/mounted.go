@@ -25,6 +25,7 @@ func mounted(device string, number uint64) error {
 			numbers[strings.TrimSpace(string(b))] = "/dev/" + filepath.Base(dir)
 		}
 	}
+	used := ""
 	for _, m := range all {
 		of := fmt.Sprintf("%d:%d", m.Major, m.Minor)
 		var st unix.Stat_t
@@ -32,10 +33,26 @@ func mounted(device string, number uint64) error {
 			of = numberOf(st.Rdev)
 		}
 		if name, is := numbers[of]; is {
-			return fmt.Errorf("%s is in use: %s is mounted on %s; unmount it, or name another device", device, name, m.Mountpoint)
+			if m.Mountpoint == "/" {
+				return inUse(device, name, "/")
+			}
+			if used == "" {
+				used = name + "\n" + m.Mountpoint
+			}
 		}
 	}
+	if name, point, is := strings.Cut(used, "\n"); is {
+		return inUse(device, name, point)
+	}
 	return nil
+}
+
+// inUse says what a device is in use for. Nobody should unmount what the system runs from.
+func inUse(device, name, point string) error {
+	if point == "/" {
+		return fmt.Errorf("%s is in use: %s is mounted on /, the root of this system; name another device", device, name)
+	}
+	return fmt.Errorf("%s is in use: %s is mounted on %s; unmount it, or name another device", device, name, point)
 }
 
 func numberOf(device uint64) string {

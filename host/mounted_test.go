@@ -27,3 +27,13 @@ func TestMounted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInUse: nobody is told to unmount the root file system.
+func TestInUse(t *testing.T) {
+	for point, hint := range map[string]bool{"/": false, "/mnt": true} {
+		err := inUse("/dev/sda", "/dev/sda1", point)
+		if got := strings.Contains(err.Error(), "unmount"); got != hint || !strings.HasSuffix(err.Error(), "name another device") {
+			t.Errorf("%s: %v", point, err)
+		}
+	}
+}

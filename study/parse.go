@@ -375,7 +375,7 @@ func (d *draft) adaptive(p pair, keys map[string]pair) {
 	if t, ok := d.text(p.val, "rule"); !ok {
 		return
 	} else if t != StopAdaptive {
-		d.bad(p.val, "write adaptive, or leave rule out", "%q is not a stopping rule", t)
+		d.bad(p.val, "write adaptive, or stop in another way, such as {fixed: 10}, {width: 5%} or {tune: best}", "%q is not a stopping rule", t)
 		return
 	}
 	d.without(keys, p, "rule: adaptive", "fixed", "width", "tune", "objective")

@@ -72,7 +72,7 @@ func TestAdaptive(t *testing.T) {
 		}
 	}
 	for stop, want := range map[string]string{
-		"stop: adaptve\n":                      `t.yaml:4:7: "adaptve" is not a stopping rule; write adaptive, or leave rule out`,
+		"stop: adaptve\n":                      `t.yaml:4:7: "adaptve" is not a stopping rule; write adaptive, or stop in another way, such as {fixed: 10}`,
 		"stop: {rule: adaptive, width: 1%}\n":  `t.yaml:4:24: width has no effect together with rule: adaptive (line 4); remove width or rule`,
 		"stop: {rule: adaptive, fixed: 5}\n":   `t.yaml:4:24: fixed has no effect together with rule: adaptive (line 4); remove fixed or rule`,
 		"stop: {rule: adaptive, tune: best}\n": `t.yaml:4:24: tune has no effect together with rule: adaptive (line 4); remove tune or rule`,

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	collectall "tare/collect/all"
 	collecthost "tare/collect/host"
@@ -72,6 +76,9 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		if i, err := os.Stat(data); err != nil || !i.IsDir() {
 			return nil, coded(exitUsage, "--data %s is not a directory; name one on the disk to measure", data)
 		}
+		if err := mayBeWritten(data); err != nil {
+			return nil, coded(exitUsage, "--data %w; give a directory that can be written", err)
+		}
 		var err error
 		s.Dirs.Data, err = filepath.Abs(data)
 		s.Flag = dataAt(s.Dirs.Data)
@@ -85,6 +92,17 @@ func (a *app) siteHere(on, data string) (site.Site, error) {
 		return modelled.Site{Takes: expected}, nil
 	}
 	return nil, badOn(on)
+}
+
+// mayBeWritten says why nothing can be written in a directory. The kernel refuses root only on a read-only file system: access(2).
+func mayBeWritten(dir string) error {
+	switch err := unix.Access(dir, unix.W_OK); {
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s is read-only", dir)
+	case err != nil:
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
 }
 
 // badOn says that there is no such site.

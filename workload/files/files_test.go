@@ -199,3 +199,10 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestChosenNone: an empty list is called that, not shown as a name.
+func TestChosenNone(t *testing.T) {
+	if _, err := chosen(" "); err == nil || !strings.HasPrefix(err.Error(), "operations is empty; write all, or some of ") {
+		t.Error(err)
+	}
+}

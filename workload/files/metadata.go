@@ -44,6 +44,9 @@ func chosen(list string) ([]operation, error) {
 	if list == "all" {
 		return all, nil
 	}
+	if strings.TrimSpace(list) == "" {
+		return nil, fmt.Errorf("operations is empty; write all, or some of %s, joined by commas", strings.Join(nameAll(all), ","))
+	}
 	var names []string
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -86,8 +87,8 @@ func volumes(v param.Values) []volume.Volume {
 	case target.Device:
 		var out []volume.Volume
 		lose := strings.Split(v.Str("overwrite"), ":")
-		for i, path := range strings.Split(v.Str("device"), ":") {
-			x := target.Volumes(target.Device, deviceSize(v), path)[0]
+		for i, given := range strings.Split(v.Str("device"), ":") {
+			x := target.Volumes(target.Device, deviceSize(v), filepath.Clean(given))[0]
 			if i < len(lose) {
 				x.Overwrite = strings.TrimSpace(lose[i])
 			}

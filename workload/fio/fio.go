@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -154,7 +155,8 @@ func checkTarget(v param.Values) error {
 		return nil
 	}
 	seen := map[string]bool{}
-	for path := range strings.SplitSeq(v.Str("device"), ":") {
+	for given := range strings.SplitSeq(v.Str("device"), ":") {
+		path := filepath.Clean(given)
 		switch {
 		case !strings.HasPrefix(path, "/dev/"):
 			return fmt.Errorf("device = %s is not below /dev; write the path of a block device, such as /dev/sdb", path)

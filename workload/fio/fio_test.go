@@ -92,7 +92,7 @@ func TestDevice(t *testing.T) {
 	if !slices.Contains(r.Before, "--size=50331648") || !slices.Contains(r.Before, "--rw=write") {
 		t.Errorf("laid out by %q", r.Before)
 	}
-	v, err = param.Fill(New().Params(), param.Values{"target": "device", "device": "/dev/sdb:/dev/sdc", "size": "16MiB"})
+	v, err = param.Fill(New().Params(), param.Values{"target": "device", "device": "/dev/sdb:/dev/x/../sdc", "size": "16MiB"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,7 @@ func TestDevice(t *testing.T) {
 	}
 	for why, given := range map[string]param.Values{
 		"need each other": {"target": "device"}, "write both": {"device": "/dev/sdb"}, "is not below /dev": {"target": "device", "device": "disk"}, "twice": {"target": "device", "device": "/dev/sdb:/dev/sdb"},
+		"device = /sdb is not below": {"target": "device", "device": "/dev/../sdb"}, "names /dev/sdb twice": {"target": "device", "device": "/dev/sdb:/dev//sdb"},
 	} {
 		v, err := param.Fill(New().Params(), given)
 		if err == nil {

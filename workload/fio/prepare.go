@@ -83,16 +83,15 @@ func asked(v param.Values) []string { return strings.Fields(v.Str("prepare")) }
 // checkPrepare is the parameter's Valid.
 func checkPrepare(text string) error {
 	order := []string{stepTrim, stepFill, stepPrecondition}
-	last := -1
-	for word := range strings.FieldsSeq(text) {
-		i := slices.Index(order, word)
-		switch {
-		case i < 0:
+	words := strings.Fields(text)
+	for _, word := range words {
+		if !slices.Contains(order, word) {
 			return fmt.Errorf("prepare: %q is not a step; write some of %s", word, strings.Join(order, " "))
-		case i <= last:
-			return fmt.Errorf("prepare = %s: the steps go in the order %s", text, strings.Join(order, " "))
 		}
-		last = i
+	}
+	right := slices.DeleteFunc(slices.Clone(order), func(step string) bool { return !slices.Contains(words, step) })
+	if !slices.Equal(words, right) {
+		return fmt.Errorf("prepare = %s: the steps go in the order %s, each once; write prepare: %s", text, strings.Join(order, ", "), strings.Join(right, " "))
 	}
 	return nil
 }
