@@ -283,17 +283,23 @@ func Failures(r *analyse.Result) *Section {
 			s.Item(cell, fmt.Sprintf("%d, %s: %s", f.Count, where, f.Text))
 		}
 	}
+	eachFailed(r, func(c record.Cell, reasons []analyse.Reason, gaveUp string) {
+		list(c.Key(), reasons)
+		if gaveUp != "" {
+			s.Item(c.Key(), "given up, "+gaveUp)
+		}
+	})
+	return s
+}
+
+// eachFailed goes over the cells with failed trials: the compared ones, each once, and then what failed by no fault of its cell.
+func eachFailed(r *analyse.Result, do func(c record.Cell, reasons []analyse.Reason, gaveUp string)) {
 	compared := make(map[string]bool)
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		key := c.Cell.Key()
-		if compared[key] {
-			continue
-		}
-		compared[key] = true
-		list(key, c.Failures)
-		if c.GaveUp != "" {
-			s.Item(key, "given up, "+c.GaveUp)
+		if key := c.Cell.Key(); !compared[key] {
+			compared[key] = true
+			do(c.Cell, c.Failures, c.GaveUp)
 		}
 	}
 	var others ordered.Groups[string, analyse.FailedTrial]
@@ -302,10 +308,43 @@ func Failures(r *analyse.Result) *Section {
 			others.Add(key, f)
 		}
 	}
-	for key, failed := range others.All() {
-		list(key, analyse.Reasons(failed))
+	for _, failed := range others.All() {
+		do(failed[0].Cell, analyse.Reasons(failed), "")
 	}
-	return s
+}
+
+// failedShort has a line for each workload with failed trials: how many, where, and the reason of most.
+func failedShort(r *analyse.Result) (out []string) {
+	type part struct {
+		where   string
+		reasons []analyse.Reason
+	}
+	var workloads ordered.Groups[string, part]
+	eachFailed(r, func(c record.Cell, reasons []analyse.Reason, _ string) {
+		if len(reasons) > 0 {
+			name, _ := c.Get(study.FactorWorkload)
+			where, _ := c.Get(r.Compare)
+			workloads.Add(name, part{where, reasons})
+		}
+	})
+	for name, parts := range workloads.All() {
+		n, most := 0, analyse.Reason{}
+		var in []string
+		for _, p := range parts {
+			in = ordered.Add(in, p.where)
+			for _, f := range p.reasons {
+				if n += f.Count; f.Count > most.Count {
+					most = f
+				}
+			}
+		}
+		of := strings.TrimSpace("of " + name)
+		if len(in) == 1 && in[0] != "" {
+			of += " with " + r.Compare + "=" + in[0]
+		}
+		out = append(out, fmt.Sprintf("%s %s failed: %s", words.Count(n, "trial"), of, most.Text))
+	}
+	return out
 }
 
 // Steady says where a response had not come to rest within the trials: a line for each

@@ -39,3 +39,35 @@ func TestFailuresOfNoCell(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
+
+// TestFailedShort: the short answer has a line for each workload with failed trials, which says how many, and why most of them.
+func TestFailedShort(t *testing.T) {
+	cell := func(workload, sandbox string) record.Cell {
+		return record.Cell{{Factor: "workload", Value: workload}, {Factor: "sandbox", Value: sandbox}}
+	}
+	reason := func(text string, n int) analyse.Reason {
+		return analyse.Reason{Phase: "run", Kind: "died", Text: text, Count: n}
+	}
+	r := &analyse.Result{Compare: "sandbox",
+		Compared: []analyse.Comparison{
+			{Cell: cell("net", "runc"), Failures: []analyse.Reason{reason("no answer", 1)}},
+			{Cell: cell("net", "vm"), Failures: []analyse.Reason{reason("out of memory", 5)}},
+			{Cell: cell("redis", "vm"), Failures: []analyse.Reason{reason("no memory", 1)}},
+			{Cell: cell("fio", "vm")},
+		},
+		Failures: []analyse.FailedTrial{{Cell: cell("late", "runc"), Failure: record.Failure{Kind: "died", Reason: "gone"}}},
+	}
+	want := []string{"6 trials of net failed: out of memory", "1 trial of redis with sandbox=vm failed: no memory", "1 trial of late with sandbox=runc failed: gone"}
+	if d := cmp.Diff(want, failedShort(r)); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	var told []string
+	for _, b := range Short(r, nil, "")[0].Blocks {
+		for _, i := range b.List {
+			told = append(told, i.Text)
+		}
+	}
+	if d := cmp.Diff(want, told); d != "" {
+		t.Errorf("the short answer (-want +got)\n%s", d)
+	}
+}

@@ -78,6 +78,9 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 	if len(r.Epochs) > 0 {
 		add("changing host", "the host changed while the study ran; blocks from before and after a change are not mixed")
 	}
+	for _, line := range failedShort(r) {
+		add("", line)
+	}
 	for _, i := range Fair(r).Blocks {
 		for _, x := range i.List {
 			if x.Lead != "" {
@@ -85,7 +88,7 @@ func matters(r *analyse.Result, hosts []record.Host) []Item {
 			}
 		}
 	}
-	for _, b := range slices.Concat(Failures(r).Blocks, Warnings(r, hosts).Blocks) {
+	for _, b := range Warnings(r, hosts).Blocks {
 		for _, i := range b.List {
 			add(i.Lead, i.Text)
 		}
