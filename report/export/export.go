@@ -67,7 +67,7 @@ func encode(w io.Writer, document any) error {
 // that a row does not have are empty.
 func CSV(w io.Writer, res *analyse.Result) error {
 	rows := [][]string{{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max",
-		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk"}}
+		"base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk", "at_least", "base_at_least"}}
 	for i := range res.Compared {
 		x := &res.Compared[i]
 		e := &x.Estimate
@@ -97,7 +97,8 @@ func CSV(w io.Writer, res *analyse.Result) error {
 		}
 		rows = append(rows, []string{x.Workload, x.Stratum, x.Treatment, strconv.FormatBool(x.Baseline), x.Response.Name,
 			string(x.Response.Unit), string(x.Response.Better), strconv.Itoa(n), value, least, most,
-			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q), res.Accelerated(x.Cell), strconv.FormatBool(res.Modelled), shrunk})
+			base, ratio, lo, hi, string(x.Verdict), x.Why, blocks, stopped, strconv.Itoa(x.Failed), x.Skipped, x.GaveUp, optional(x.P), optional(x.Q), res.Accelerated(x.Cell), strconv.FormatBool(res.Modelled), shrunk,
+			strconv.FormatBool(x.Level.AtLeast), strconv.FormatBool(x.Base.AtLeast)})
 	}
 	return writeAll(w, rows)
 }

@@ -60,7 +60,9 @@ func TestJSON(t *testing.T) {
 
 func TestCSV(t *testing.T) {
 	var b bytes.Buffer
-	if err := CSV(&b, testResult()); err != nil {
+	res := testResult()
+	res.Compared[0].Level.AtLeast, res.Compared[1].Base.AtLeast = true, true
+	if err := CSV(&b, res); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&b).ReadAll()
@@ -68,10 +70,10 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk"},
-		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", "", "false", ""},
-		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", "", "false", "1.95"},
-		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", "", "false", ""},
+		{"workload", "stratum", "treatment", "baseline", "response", "unit", "better", "n", "value", "min", "max", "base", "ratio", "lo", "hi", "verdict", "why", "blocks", "stopped", "failed", "skipped", "gave_up", "p", "q", "accelerator", "modelled", "shrunk", "at_least", "base_at_least"},
+		{"net", "workload=net", "sandbox=process", "true", "latency", "s", "lower", "4", "1e-05", "9e-06", "1.1e-05", "", "", "", "", "", "", "4", "done", "0", "", "", "", "", "", "false", "", "true", "false"},
+		{"net", "workload=net", "sandbox=runc", "false", "latency", "s", "lower", "4", "2e-05", "2e-05", "2e-05", "1e-05", "2", "1.9", "2.1", "slower", `above, by "much"`, "", "", "0", "", "", "0.001", "0.002", "", "false", "1.95", "false", "true"},
+		{"net", "workload=net", "sandbox=crun", "false", "latency", "s", "lower", "0", "", "", "", "", "", "", "", "undecided", "", "", "", "0", "no crun", "", "", "", "", "false", "", "false", "false"},
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Error(d)

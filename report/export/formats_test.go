@@ -289,6 +289,31 @@ func TestOpenMetrics(t *testing.T) {
 	}
 }
 
+// TestOpenMetricsBound: a label says which values and ratios are bounds.
+func TestOpenMetricsBound(t *testing.T) {
+	for _, c := range []struct {
+		level, base  bool
+		value, ratio string
+	}{{false, false, "", ""}, {true, false, "lower", "lower"}, {false, true, "", "upper"}, {true, true, "lower", "either"}} {
+		res := testResult()
+		res.Compared = res.Compared[1:2]
+		res.Compared[0].Level.AtLeast, res.Compared[0].Base.AtLeast = c.level, c.base
+		var b bytes.Buffer
+		if err := OpenMetrics(&b, res); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"tare_value": c.value, "tare_ratio": c.ratio, "tare_ratio_lo": c.ratio, "tare_ratio_hi": c.ratio, "tare_pairs": ""} {
+			label := ""
+			if want != "" {
+				label = `,bound="` + want + `"`
+			}
+			if line := regexp.MustCompile(`(?m)^` + name + `\{.*sandbox="runc"` + label + `\} `); !line.MatchString(b.String()) {
+				t.Errorf("%+v: no %s with %q in\n%s", c, name, label, b.String())
+			}
+		}
+	}
+}
+
 var (
 	metaLine   = regexp.MustCompile(`^# (?:TYPE ([a-z_]+) gauge|HELP ([a-z_]+) [^\\]*)$`)
 	sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\]|\\["\\n])*",?)*\})? (\S+)$`)

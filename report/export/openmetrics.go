@@ -11,27 +11,54 @@ import (
 )
 
 // metric is one metric of OpenMetrics; value returns false where a comparison
-// has none.
+// has none. bound says of which side the value is a bound, "" of none.
 type metric struct {
 	name, help string
+	bound      func(c *analyse.Comparison) string
 	value      func(c *analyse.Comparison) (float64, bool)
 }
 
+// Values of the label bound.
+const (
+	boundLower  = "lower"
+	boundUpper  = "upper"
+	boundEither = "either" // of a ratio of two lower bounds
+)
+
+func valueBound(c *analyse.Comparison) string {
+	if c.Level.AtLeast {
+		return boundLower
+	}
+	return ""
+}
+
+func ratioBound(c *analyse.Comparison) string {
+	switch {
+	case c.Level.AtLeast && c.Base.AtLeast:
+		return boundEither
+	case c.Base.AtLeast:
+		return boundUpper
+	}
+	return valueBound(c)
+}
+
+func noBound(*analyse.Comparison) string { return "" }
+
 func metrics() []metric {
 	return []metric{
-		{"tare_value", "Level of a response in a cell, in the unit of its label: geometric mean over the good trials.",
+		{"tare_value", "Level of a response in a cell, in the unit of its label: geometric mean over the good trials.", valueBound,
 			func(c *analyse.Comparison) (float64, bool) { return c.Level.Typical, c.Level.N > 0 }},
-		{"tare_ratio", "Ratio of a cell to the baseline, within blocks.",
+		{"tare_ratio", "Ratio of a cell to the baseline, within blocks.", ratioBound,
 			func(c *analyse.Comparison) (float64, bool) { return c.Estimate.Ratio, hasRatio(c) }},
-		{"tare_ratio_lo", "Lower end of the ratio's interval.",
+		{"tare_ratio_lo", "Lower end of the ratio's interval.", ratioBound,
 			func(c *analyse.Comparison) (float64, bool) {
 				return c.Estimate.Lo, hasRatio(c) && c.Estimate.HasInterval()
 			}},
-		{"tare_ratio_hi", "Upper end of the ratio's interval.",
+		{"tare_ratio_hi", "Upper end of the ratio's interval.", ratioBound,
 			func(c *analyse.Comparison) (float64, bool) {
 				return c.Estimate.Hi, hasRatio(c) && c.Estimate.HasInterval()
 			}},
-		{"tare_pairs", "Blocks with a value of both cell and baseline.",
+		{"tare_pairs", "Blocks with a value of both cell and baseline.", noBound,
 			func(c *analyse.Comparison) (float64, bool) { return float64(c.Estimate.N), !c.Baseline }},
 	}
 }
@@ -65,6 +92,9 @@ func OpenMetrics(w io.Writer, res *analyse.Result) error {
 			if res.Modelled {
 				fmt.Fprint(buf, `,modelled="true"`)
 			}
+			if side := m.bound(c); side != "" {
+				fmt.Fprintf(buf, `,bound="%s"`, side)
+			}
 			fmt.Fprintf(buf, "} %s\n", number(v))
 		}
 	}
@@ -91,7 +121,7 @@ func nodeBlocks(w io.Writer, res *analyse.Result) {
 // labelNames gives each factor a label's name, no two the same: letters, digits
 // and underscores, "factor_" before those that are ours or reserved.
 func labelNames(res *analyse.Result) map[string]string {
-	taken := map[string]bool{"study": true, "response": true, "unit": true, "accelerator": true, "modelled": true}
+	taken := map[string]bool{"study": true, "response": true, "unit": true, "accelerator": true, "modelled": true, "bound": true}
 	names := make(map[string]string)
 	for i := range res.Compared {
 		for _, l := range res.Compared[i].Cell {
