@@ -3,6 +3,7 @@ package plot
 import (
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -62,8 +63,11 @@ func (s *sheet) bar(m *Mark, x, w vg.Length) {
 	s.frame(outlineColour, min(width, w/5), r)
 	s.blocks(m, x, w)
 	top := s.whisker(m, x, min(w*0.3, 4))
+	above := min(max(top, to)+5, s.area.Max.Y-2)
 	if m.Verdict == stat.Equivalent {
-		s.equals(vg.Point{X: x, Y: min(max(top, to)+5, s.area.Max.Y-2)}, min(w*0.7, 6), s.th.Ink)
+		s.equals(vg.Point{X: x, Y: above}, min(w*0.7, 6), s.th.Ink)
+	} else if m.Bound != "" {
+		s.text(vg.Point{X: x, Y: above - 2}, strings.TrimSpace(m.Bound), min(sizeText, max(sizeLeast, float64(w)*0.9)), true, s.th.Ink, draw.XCenter, 0)
 	}
 }
 

@@ -173,9 +173,9 @@ func (s *sheet) heatCell(m *Mark, sh shade, r vg.Rectangle) {
 		s.lowFrame(r)
 	}
 	ink := over(fill)
-	value := words.Value(m.Value, m.Response.Shown())
+	value := m.Bound + words.Value(m.Value, m.Response.Shown())
 	if sh.cost {
-		value = words.Times(m.Value)
+		value = m.Bound + words.Times(m.Value)
 		switch {
 		case !known:
 			value, ink = value+" ?", s.th.Quiet

@@ -9,6 +9,7 @@ import (
 	"tare/analyse"
 	"tare/analyse/stat"
 	"tare/record"
+	"tare/report/words"
 )
 
 // readings finds the values of single blocks, of the trials that count.
@@ -39,6 +40,7 @@ func (r readings) mark(c *analyse.Comparison, base record.Cell, v Value) Mark {
 	if v == Cost {
 		m.N = c.Estimate.N
 		m.Value, m.Lo, m.Hi = c.Estimate.Cost(c.Response.Better)
+		m.Bound = words.Bound(c)
 		theirs := r.of(base, c.Response.Name)
 		for _, b := range slices.Sorted(maps.Keys(own)) {
 			if x, ok := theirs[b]; ok && x > 0 {
@@ -50,6 +52,9 @@ func (r readings) mark(c *analyse.Comparison, base record.Cell, v Value) Mark {
 	}
 	m.Verdict = "" // it is the cost's
 	m.N, m.Value = c.Level.N, c.Level.Typical
+	if c.Level.AtLeast {
+		m.Bound = words.Least
+	}
 	var pairs []stat.Pair
 	for _, b := range slices.Sorted(maps.Keys(own)) {
 		m.Points = append(m.Points, own[b])

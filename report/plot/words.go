@@ -116,7 +116,7 @@ func (f *Figure) overview() bool { return f.X.Factor == factorWhat || f.Colour.F
 
 func (b *builder) caption(f *Figure) string {
 	res := b.src.Result
-	lo, hi, few, gaps, whiskers, cut := 0, 0, 0, 0, false, false
+	lo, hi, few, gaps, late, whiskers, cut := 0, 0, 0, 0, 0, false, false
 	for i := range f.Marks {
 		m := &f.Marks[i]
 		if m.Gap != "" {
@@ -125,6 +125,9 @@ func (b *builder) caption(f *Figure) string {
 		}
 		if m.single() {
 			few++
+		}
+		if m.Bound != "" {
+			late++
 		}
 		if lo == 0 || m.N < lo {
 			lo = m.N
@@ -164,6 +167,9 @@ func (b *builder) caption(f *Figure) string {
 	}
 	if few > 0 {
 		parts = append(parts, fmt.Sprintf("%s with fewer than %d blocks: single blocks, no interval", cells(few), stat.MinN))
+	}
+	if late > 0 {
+		parts = append(parts, fmt.Sprintf("%s with > or <: %s", cells(late), words.TooLate))
 	}
 	if gaps > 0 {
 		parts = append(parts, fmt.Sprintf("%s without a value: %s", cells(gaps), reasons(f)))
@@ -281,10 +287,10 @@ func (f *Figure) spoken(m *Mark) string {
 		return spokenCause(m.Cause)
 	}
 	write := func(v float64) string { return words.Value(v, m.Response.Shown()) }
-	out := write(m.Value)
+	out := m.Bound + write(m.Value)
 	if f.Value == Cost {
 		write = words.Ratio
-		if out = words.Times(m.Value); m.judged() {
+		if out = m.Bound + words.Times(m.Value); m.judged() {
 			out += " the cost"
 		}
 	}

@@ -10,10 +10,13 @@ import (
 // TooLate says what the sign > before a value means.
 const TooLate = "pods or claims did not get there before the step's timeout: the time is a lower bound"
 
+// Least is the sign before a value that is a lower bound.
+const Least = "> "
+
 // Typical is the value of a level, with the sign > if it is a lower bound.
 func Typical(l *analyse.Level, unit record.Unit) string {
 	if l.AtLeast {
-		return "> " + Value(l.Typical, unit)
+		return Least + Value(l.Typical, unit)
 	}
 	return Value(l.Typical, unit)
 }
@@ -24,7 +27,7 @@ func Bound(c *analyse.Comparison) string {
 	case c.Level.AtLeast && c.Base.AtLeast:
 		return "≷ "
 	case c.Level.AtLeast:
-		return "> "
+		return Least
 	case c.Base.AtLeast:
 		return "< "
 	}
