@@ -205,6 +205,37 @@ func TestBarsOfATable(t *testing.T) {
 	b.quiet("file://")
 }
 
+// TestLowerBounds: the page says which times are lower bounds: in the table, in the cells of all costs and at the bars of a table.
+func TestLowerBounds(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		d := withTables(t)
+		for i := range d.Result.Compared {
+			if c := &d.Result.Compared[i]; c.Response.Name == "throughput" {
+				c.Level.AtLeast, c.Base.AtLeast = late && !c.Baseline, false
+			}
+		}
+		rebuild(d)
+		b := browse(t)
+		b.show(d, "")
+		b.drawAll()
+		b.do(`document.querySelector('[data-chart="bars bandwidth"]').scrollIntoView({block: "center"})`)
+		const signs = `(() => { const list = []; echarts.getInstanceByDom(document.querySelector('[data-chart="bars bandwidth"] .chart-canvas')).getZr().storage.getDisplayList(true).forEach((x) => { if (x.style && x.style.text === ">") list.push(1); }); return list.length; })()`
+		if got := eval[int](b, signs); (got > 0) != late {
+			t.Errorf("late %t: %d bars have the sign", late, got)
+		}
+		for where, find := range map[string]string{
+			"legend of the bars": `document.querySelector('[data-bars="bandwidth"]').textContent.includes("> pods or claims did not get there")`,
+			"words of the bars":  `document.querySelector('[data-chart="bars bandwidth"]').getAttribute("aria-label").includes(" > ")`,
+			"table":              `[...document.querySelectorAll("#table td")].some((x) => x.textContent.startsWith("> "))`,
+			"all costs":          `[...document.querySelectorAll("#summary td")].some((x) => x.textContent.includes("> "))`,
+		} {
+			if got := eval[bool](b, find); got != late {
+				t.Errorf("late %t: the sign is in the %s: %t", late, where, got)
+			}
+		}
+	}
+}
+
 // barsOf reads the values of the bars under the table bandwidth, and their chart's groups.
 func barsOf(b *browser) (values []float64, groups []string) {
 	const option = `echarts.getInstanceByDom(document.querySelector('[data-chart="bars bandwidth"] .chart-canvas')).getOption()`

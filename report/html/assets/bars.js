@@ -16,6 +16,9 @@
   const at = (i, f) => Tare.levelOf(i.c.cell, f.name) ?? "";
   const word = (f, v) => (v === "" ? Tare.none : Tare.levelName({ factor: f.name, value: v }));
 
+  // least is the sign before a value that is a lower bound.
+  const least = (i) => (i.c.level.at_least ? "> " : "");
+
   // about are the comparisons that a table is about, its baselines among them.
   const about = (t) =>
     Tare.data.items.filter(
@@ -53,7 +56,7 @@
     const caption = Tare.el("figcaption", {});
     const show = () => {
       Tare.fill(caption, captionOf(set));
-      Tare.fill(keys, legend(set));
+      Tare.fill(keys, [legend(set), late(set)]);
       chart.update();
     };
     const select = (id, name, options, now, use) => [
@@ -120,6 +123,12 @@
     ]);
   };
 
+  // late explains the sign above bars that are lower bounds.
+  const late = (set) =>
+    shown(set).some((i) => i.c.level.at_least)
+      ? Tare.el("div", { class: "keys" }, Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step's timeout: the time is a lower bound"))
+      : null;
+
   // levelsOf are the levels of a factor that have bars, at the end "" where some have none of it.
   const levelsOf = (set, f) => {
     const bars = shown(set);
@@ -173,7 +182,7 @@
         `Bars of ${captionOf(set)}: ` +
         data
           .slice(0, 6)
-          .map((d) => `${words(groups[d.g]).join(" ")}${d.h === null ? "" : ` ${word(column, d.h)}`} ${Tare.treatmentName(Tare.data.treatments[d.i.column].cell)} ${Tare.value(value(d.i), unit)}`)
+          .map((d) => `${words(groups[d.g]).join(" ")}${d.h === null ? "" : ` ${word(column, d.h)}`} ${Tare.treatmentName(Tare.data.treatments[d.i.column].cell)} ${least(d.i)}${Tare.value(value(d.i), unit)}`)
           .join(", ") +
         (data.length > 6 ? ", and more in All figures" : ""),
       option: {
@@ -215,6 +224,9 @@
                   style = { stroke: Tare.css("--ink"), lineWidth: 1.2 };
                 children.push({ type: "line", shape: { x1, x2: x1, y1: a, y2: b }, style });
               }
+              if (d.i.c.level.at_least) {
+                children.push({ type: "text", style: { text: ">", x: left + w / 2, y: top - 2, align: "center", verticalAlign: "bottom", fontSize: 11, fontWeight: "bold", fill: Tare.css("--ink") } });
+              }
               return { type: "group", children };
             },
           },
@@ -226,7 +238,7 @@
 
   const tip = (i, unit) => {
     const e = i.c.estimate,
-      own = `${Tare.short(i.row.name, 70)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${Tare.value(i.hasRatio ? e.value : i.c.level.typical, unit)}`;
-    return i.hasRatio ? `${own}\n${Tare.times(i.cost.x)}${e.lo > 0 ? `  (${Tare.ratio(i.cost.lo)}–${Tare.ratio(i.cost.hi)})` : ""} the baseline's cost, ${Tare.kinds[i.kind].word}` : own;
+      own = `${Tare.short(i.row.name, 70)}\n${Tare.short(Tare.treatmentName(Tare.data.treatments[i.column].cell), 60)}: ${least(i)}${Tare.value(i.hasRatio ? e.value : i.c.level.typical, unit)}`;
+    return i.hasRatio ? `${own}\n${Tare.late(i.c)}${Tare.times(i.cost.x)}${e.lo > 0 ? `  (${Tare.ratio(i.cost.lo)}–${Tare.ratio(i.cost.hi)})` : ""} the baseline's cost, ${Tare.kinds[i.kind].word}` : own;
   };
 })();
