@@ -73,7 +73,7 @@ func (a *analysis) causes(r *Result) []cause.Finding {
 			own := a.study.WorkloadIn(i, c)
 			x.Responses = a.described(x.Responses, own)
 			k := at{s.Key, a.study.Treatment(i, c).Key()}
-			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints), Load: a.load(own), Copies: copiesIn(c)}
+			cell := cause.Cell{Trials: a.counting[c.Key()], Pinned: pinned(c, a.counting[c.Key()], x.Endpoints), Emulated: emulated(a.counting[c.Key()], x.Endpoints), Load: a.load(own), Copies: copiesIn(c)}
 			cell.Finding = cause.Finding{CellKey: record.CellKey{Treatment: k.treatment, Cell: c, Baseline: j == s.Baseline}}
 			m := first[k]
 			cell.Undecided = j != s.Baseline && (m == nil || !m.Verdict.Decided())
@@ -135,6 +135,16 @@ func copiesIn(c record.Cell) int {
 	level, _ := c.Get(study.FactorCopies)
 	n, _ := strconv.Atoi(level) // without the factor, one
 	return max(1, n)
+}
+
+// emulated reports whether software emulated the processors of an end in all trials of a cell.
+func emulated(trials map[int]*record.Trial, endpoints []string) bool {
+	for _, t := range trials {
+		if !slices.ContainsFunc(endpoints, func(e string) bool { return t.Facts[e+AcceleratorFact] == record.AcceleratorTCG }) {
+			return false
+		}
+	}
+	return len(trials) > 0
 }
 
 // pinned is the number of processors that the sandboxes of a cell may use; 0: any. The trials

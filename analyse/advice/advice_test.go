@@ -188,6 +188,7 @@ func TestEachRule(t *testing.T) {
 		{"interception-systrap", cause.Interception, "", at("runsc-ptrace"), "syscall", nil, 1, []string{`platform = "systrap"`, "sandbox=process,runsc-ptrace,runsc-systrap"}},
 		{"interception-kvm", cause.Interception, "", at("runsc-systrap"), "syscall", nil, 1, []string{`platform = "kvm"`, "Nested"}},
 		{"interception-calls", cause.Interception, "", at("runsc-systrap"), "syscall", nil, 1, []string{"fewer system calls"}},
+		{"emulation-kvm", cause.Emulation, "", at("vm"), net, many, 1, []string{"/dev/kvm"}},
 		{"steal-host", cause.Steal, "", at("vm"), net, many, 1, []string{"dedicated processors"}},
 		{"softirq-rps", cause.SoftIRQ, "", at("vm"), net, many, 1, []string{"rps_cpus"}},
 		{"other-cause", cause.Other, "", at("vm"), net, many, 1, []string{"no setting is known"}},

@@ -24,10 +24,12 @@ type Stratum struct {
 type Cell struct {
 	Finding                       // Treatment, Cell, Baseline, Ratio, Costs and Price
 	Trials  map[int]*record.Trial // the good ones that count, by block
-	Pinned  float64               // processors that it may use; 0: any
-	Load    float64               // operations under way, as the workload was told, in each copy; 0: not known
-	Copies  int                   // of the load at once, each with ends of its own; 0: one
-	Calls   *Calls                // nil: not measured
+	// Emulated says that software emulates the processors of its guest, as QEMU's TCG does.
+	Emulated bool
+	Pinned   float64 // processors that it may use; 0: any
+	Load     float64 // operations under way, as the workload was told, in each copy; 0: not known
+	Copies   int     // of the load at once, each with ends of its own; 0: one
+	Calls    *Calls  // nil: not measured
 }
 
 // Build makes a finding for every cell that has a good trial, in the order of strata
@@ -341,7 +343,7 @@ func (b *builder) facts(i, j, e int, fam family) facts {
 	found := c.Finding
 	found.Response = s.Response
 	costs := c.Costs || found.Suspect()
-	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, calls: c.Calls, price: c.Price, past: s.Past, cluster: s.Cluster}
+	f := facts{own: er.mid, base: blank(), baseline: c.Baseline, costs: costs, undecided: c.Undecided, mixed: s.mixed(), worse: found.looksWorse(1.03), helper: er.helper, load: c.load(), baseLoad: math.NaN(), pinned: c.Pinned, emulated: c.Emulated, calls: c.Calls, price: c.Price, past: s.Past, cluster: s.Cluster}
 	if k := slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Baseline }); k >= 0 && k != j && b.read[i][k].trials > 0 {
 		f.base, f.baseLoad = b.read[i][k].endpoints[e].mid, s.Cells[k].load()
 		f.from = b.difference(i, j, k)

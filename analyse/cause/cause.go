@@ -26,6 +26,7 @@ const (
 	Helper       Name = "helper"       // one thread beside the guest is full: vhost, I/O thread, VMM's main loop, sentry, virtiofsd
 	Guest        Name = "guest"        // all processors of the guest, or all that the sandbox may use, are full
 	GuestOne     Name = "guest-one"    // one is: a workload of a single thread
+	Emulation    Name = "emulation"    // the guest's processor is emulated in software, so that all of its work takes longer
 	Host         Name = "host"         // the host's processors are full
 	Steal        Name = "steal"        // a hypervisor below the host takes its processors away
 	SoftIRQ      Name = "softirq"      // one of the host's processors is full of interrupts
@@ -47,7 +48,7 @@ const (
 
 // Names lists all of them, in the order in which they are shown.
 func Names() []Name {
-	return []Name{Quota, Helper, Guest, GuestOne, Host, Steal, SoftIRQ, Link, IOLimit, Device, Depth, Fsync, PageCache, Gofer, Path, Saturation, Imbalance, Interception, Connections, Behind, None, Other, Untold, Unknown}
+	return []Name{Quota, Helper, Guest, GuestOne, Emulation, Host, Steal, SoftIRQ, Link, IOLimit, Device, Depth, Fsync, PageCache, Gofer, Path, Saturation, Imbalance, Interception, Connections, Behind, None, Other, Untold, Unknown}
 }
 
 // Finding is what bounds one cell. Nothing in it is NaN or infinite.

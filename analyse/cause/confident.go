@@ -50,8 +50,8 @@ func (b *builder) confident(f *facts, v *verdict, each []sheet) float64 {
 	return most
 }
 
-// queued is how many threads to a guest's processor are many: most of them wait.
-const queued = 4
+// crowded reports whether there are so many threads to a guest's processor that most of them wait.
+func (f *facts) crowded() bool { return f.own[fGuestRunnable] >= 4*f.own[fGuestCPUs] }
 
 // atBest is how sure a verdict is where all trials agree. It is never more than 0.95:
 // there are causes that nobody has simulated. because says why where it is below half.
@@ -74,7 +74,7 @@ func (v *verdict) atBest(f *facts) (sure float64, because string) {
 		}
 	case Guest, GuestOne:
 		// More work fills processors too. Where many threads wait for them, more of them help anyway.
-		if f.costs && f.took() > 1.03 && f.moreWork() && !(v.cause == Guest && f.own[fGuestRunnable] >= queued*f.own[fGuestCPUs]) {
+		if f.costs && f.took() > 1.03 && f.moreWork() && (v.cause != Guest || !f.crowded()) {
 			return 0.45, f.times(f.took())
 		}
 	case Helper:

@@ -53,6 +53,37 @@ func decide(all []rule, f *facts) verdict {
 
 // beyondCache decides where both sides read and write the same thing.
 func (v verdict) beyondCache(all []rule, limit map[Name]float64, f *facts) verdict {
+	if v = v.choose(all, limit, f); v.emulation(f, limit) {
+		v.among = nil
+		return v.clear(Emulation, v.weights[Emulation], v.weights[Emulation]-limit[Emulation])
+	}
+	return v
+}
+
+// emulation reports whether what was found is the doing of a processor that software emulates: its guest's work takes many times as
+// long, so that the guest is full, or looks so, and its helpers have as much of the emulator's work. Where many threads wait for the guest's
+// processors, more of those help anyway.
+func (v *verdict) emulation(f *facts, limit map[Name]float64) bool {
+	if !f.costs || !(v.weights[Emulation] >= limit[Emulation]) || !f.moreWork() { // false of NaN
+		return false
+	}
+	found := v.among
+	if v.cause != Untold {
+		found = []Name{v.cause}
+	}
+	for _, k := range found {
+		switch {
+		case k == GuestOne, k == Guest && !f.crowded(), k == Other && (v.why == whyWork || len(found) > 1):
+		case k == Helper && f.workExplains(v.weights[Helper]):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// choose finds what bounds the cell, whatever its processors are.
+func (v verdict) choose(all []rule, limit map[Name]float64, f *facts) verdict {
 	there := func(k Name) bool { return v.weights[k] >= limit[k] } // false of NaN
 	if there(IOLimit) && !there(Quota) {
 		return v.clear(IOLimit, v.weights[IOLimit], v.weights[IOLimit]-limit[IOLimit])

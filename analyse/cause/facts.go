@@ -18,6 +18,7 @@ type facts struct {
 	load      float64 // operations in flight, as the workload was told: connections, jobs x depth; NaN: not known
 	baseLoad  float64 // the same of the baseline
 	pinned    float64 // processors that the sandbox may use; 0: any
+	emulated  bool    // software emulates the guest's processors
 	calls     *Calls
 	price     *Price // of the CPU time per unit of work, as a ratio to the baseline, which the texts state; nil: not known
 	polling   bool   // the helper's thread is busy whatever there is to do

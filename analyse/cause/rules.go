@@ -27,7 +27,7 @@ type gauge struct {
 // rules are in the order in which one goes before another of the same weight: what
 // holds everything up comes before what is held up by it.
 func rules() []rule {
-	return []rule{quotaRule(), hostRule(), stealRule(), softRule(), imbalanceRule(), helperRule(), linkRule(), ioLimitRule(), deviceRule(), depthRule(), fsyncRule(), pageCacheRule(), goferRule(), interceptionRule(), connectionsRule(), guestRule(), guestOneRule(), pathRule(), saturationRule()}
+	return []rule{quotaRule(), hostRule(), stealRule(), softRule(), imbalanceRule(), helperRule(), linkRule(), ioLimitRule(), deviceRule(), depthRule(), fsyncRule(), pageCacheRule(), goferRule(), interceptionRule(), connectionsRule(), guestRule(), guestOneRule(), emulationRule(), pathRule(), saturationRule()}
 }
 
 func plain(at figure) func(*facts) float64 { return func(f *facts) float64 { return f.own[at] } }

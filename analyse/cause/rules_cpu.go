@@ -225,3 +225,18 @@ func guestOneUse(f *facts) float64 {
 	}
 	return min(1, s[fGuestTask]/n)
 }
+
+// emulationRule: software emulates the guest's processors, and the same work takes more of their time. The weight is the part of that time
+// that is more than natively; from half on the rest is less.
+func emulationRule() rule {
+	part := func(f *facts) float64 {
+		if !f.emulated {
+			return math.NaN()
+		}
+		return max(0, 1-1/f.took())
+	}
+	return rule{kind: Emulation, limit: 0.5, weight: part,
+		shows: []gauge{
+			{name: "processor time beyond the baseline's for the same work, share of it", unit: record.Fraction, limit: 0.5, get: part, series: []string{record.GuestCPU}},
+		}}
+}

@@ -42,6 +42,8 @@ func sentence(out *Finding, f *facts, v *verdict) string {
 		return fmt.Sprintf("The processors that it may use are full: %s.", pct(w))
 	case GuestOne:
 		return fmt.Sprintf("Single threads of the workload: %s of a core each, with other processors free.", pct(w))
+	case Emulation:
+		return fmt.Sprintf("The guest's processor, which software emulates (TCG): %s.", f.times(f.took()))
 	case Host:
 		others := ""
 		if own.has(fHostOthers) {

@@ -9,6 +9,8 @@ func (k Name) Word() string {
 		return "guest CPU"
 	case GuestOne:
 		return "one CPU"
+	case Emulation:
+		return "emulated CPU"
 	case Host:
 		return "host CPU"
 	case Steal:

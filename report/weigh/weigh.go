@@ -152,6 +152,7 @@ func short(k cause.Name) string {
 		cause.Quota:        "its CPU limit holds it back",
 		cause.Guest:        "its processors are full",
 		cause.GuestOne:     "one processor is full",
+		cause.Emulation:    "its processor is emulated",
 		cause.Host:         "the host is busy",
 		cause.Steal:        "a hypervisor takes processor time",
 		cause.SoftIRQ:      "interrupts fill a processor",

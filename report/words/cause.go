@@ -45,6 +45,7 @@ func CauseNameOf(k cause.Name) CauseName {
 		cause.Helper:       {About: "a helper thread of the sandbox is saturated or takes most of the time", Hue: 0xEEDD88},
 		cause.Guest:        {About: "all processors that the sandbox may use are busy", Hue: 0x77AADD},
 		cause.GuestOne:     {About: "one processor is busy with a workload of a single thread", Hue: 0x77AADD, Hatched: true},
+		cause.Emulation:    {About: "software emulates the guest's processor, so that all of its work takes longer", Hue: 0xCC6677},
 		cause.Host:         {About: "the host's processors are all busy", Hue: 0x99DDFF},
 		cause.Steal:        {About: "a hypervisor below the host takes its processors away", Hue: 0x882255},
 		cause.SoftIRQ:      {About: "one of the host's processors is busy with interrupts", Hue: 0x999933},
