@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -474,6 +475,45 @@ baseline: vm
 }
 
 // TestFalls: numbers in falling order are a likely mistake; words are in the user's order.
+// TestTuneDisk: the highest rate of a disk is what its machine's main loop can do, though few in flight keep the latency far below the
+// limit: more is not sent. The Conditional Throughput is fio's iops.
+func TestTuneDisk(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	const text = `study: s
+factors: {sandbox: [vm], rootfs: [block], disk_cache: [none]}
+workloads:
+  read: {kind: fio, bs: 4KiB, jobs: 4, iodepth: 16, engine: libaio, cache: direct, rate: 2000}
+baseline: vm
+sentinel: off
+calls: off
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var o, e bytes.Buffer
+	args := []string{"tune", file, "--factor", "rate=2000..256000", "--width", "20%", "--objective", "latency_p99<5ms", "--on", "model", "--json", "--results", filepath.Join(dir, "r")}
+	if code := execute(t.Context(), &o, &e, args); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, o.String(), e.String())
+	}
+	var got struct {
+		Tuned []struct {
+			Answer, Upper, Stage string
+			Throughput           float64 `json:"conditional_throughput"`
+		}
+	}
+	if err := json.Unmarshal(o.Bytes(), &got); err != nil || len(got.Tuned) != 1 {
+		t.Fatalf("%v: %s", err, o.String())
+	}
+	x := got.Tuned[0]
+	const loop = 1 / 6.5e-6 // requests a second
+	lower, err := strconv.ParseFloat(x.Answer, 64)
+	upper, err2 := strconv.ParseFloat(x.Upper, 64)
+	if err != nil || err2 != nil || x.Stage != "found" || lower > loop || upper < 0.97*loop || math.Abs(x.Throughput-lower) > 0.05*lower {
+		t.Errorf("%+v", x)
+	}
+}
+
 // TestRangeNeedsObjective: a range without --objective is refused as one, and not as a factor with one level.
 func TestRangeNeedsObjective(t *testing.T) {
 	f := tuneFlags{factors: []string{"default_vcpus=1..8"}, reach: "90%"}
