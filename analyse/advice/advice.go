@@ -29,7 +29,7 @@ type Item struct {
 	Text       string        `json:"text"`               // Change, and why, in a sentence or two
 	Gain       *Gain         `json:"gain,omitempty"`     // the best of Gains
 	Gains      []Gain        `json:"gains,omitempty"`    // one of each response, the best first
-	Targets    []Target      `json:"targets,omitempty"`  // what to set where, the costliest first: Sets and Patches are the first's
+	Targets    []Target      `json:"targets,omitempty"`  // what to set where: Sets and Patches are the first's, the others are there with the costliest first
 	Unproven   string        `json:"unproven,omitempty"` // why there is no Gain: which cells would have to be measured
 	Price      string        `json:"price,omitempty"`    // what the cure costs, in words: CPU, memory
 	Warning    string        `json:"warning,omitempty"`  // what must not be done beside it

@@ -80,8 +80,12 @@ func TestFewestStart(t *testing.T) {
 				}
 			}
 		}
-		if x := l.advice(t, "vmm-iothread"); !strings.HasPrefix(x.Text, want) {
+		x := l.advice(t, "vmm-iothread")
+		if !strings.HasPrefix(x.Text, want) {
 			t.Errorf("%s\nwant %s", x.Text, want)
+		}
+		if sets := "supplementalPoolThreadCount: " + strings.Fields(want)[4]; !strings.Contains(patch(x, "kubevirt"), sets+"\n") || len(x.Targets) < 3 {
+			t.Errorf("%d targets; want %s in\n%s", len(x.Targets), sets, patch(x, "kubevirt"))
 		}
 	}
 }

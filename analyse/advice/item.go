@@ -90,7 +90,13 @@ func (m *merged) settle() {
 
 // item is what merged groups come to.
 func (b *builder) item(m *merged, prior stat.Prior) Item {
-	rule, s := m.whole.rule, m.first.list[0]
+	rule := m.whole.rule
+	var moves []move
+	for _, g := range m.groups {
+		moves = append(moves, move{g.list[0].from(rule), g.target(), g.list})
+	}
+	m.lead(moves)
+	s := m.first.list[0]
 	out := Item{Rule: rule.Name, Treatment: s.f.Treatment, Cause: string(s.f.Cause), NotWith: rule.NotWith, Weight: weight(m.whole.list), Source: sources(rule.Source)}
 	for _, s := range m.whole.list {
 		out.Cells, out.Treatments = append(out.Cells, s.f.Cell), append(out.Treatments, s.f.Treatment)
@@ -114,9 +120,7 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	if len(rule.Set) == 0 {
 		first = words
 	}
-	for _, g := range m.groups {
-		words.moves = append(words.moves, move{g.list[0].from(rule), g.target(), g.list})
-	}
+	words.moves = moves
 	out.Contradicted = m.first.chosen != nil && m.first.chosen.against()
 	if out.Contradicted {
 		out.Text = fmt.Sprintf("Leave out %s (%s). The readings point to it, but the study %s it and found %s.", words.text(rule.Does), words.all(), b.measured(), inVain(m))
@@ -141,6 +145,24 @@ func (b *builder) item(m *merged, prior stat.Prior) Item {
 	}
 	out.Price = b.price(m, trials, words)
 	return out
+}
+
+// lead puts first, where the text names a level to start with, the costliest of the groups that lead to this level: patches set the level
+// that the text names.
+func (m *merged) lead(moves []move) {
+	for _, set := range m.whole.rule.Set {
+		begin := (&filler{moves: moves}).start(set.Factor)
+		if set.To != toFewest || begin == nil {
+			continue
+		}
+		var first *group
+		for _, g := range m.groups {
+			if level, _ := g.target().level(set.Factor); level == begin.Level && (first == nil || weight(g.list) > weight(first.list)) {
+				first = g
+			}
+		}
+		m.first = first
+	}
 }
 
 // target is what a group should have: what was measured to serve best, else what the
@@ -179,7 +201,7 @@ func (b *builder) gains(m *merged, prior stat.Prior) []*trial {
 	return out
 }
 
-// targets are the moves of an item, the same of several groups as one, the costliest
+// targets are the moves of an item, the same of several groups as one: what the item sets, and then the costliest
 // first. None of a rule that sets no factor of studies.
 func (b *builder) targets(m *merged) []Target {
 	if len(m.whole.rule.Set) == 0 {
@@ -215,7 +237,6 @@ func (b *builder) targets(m *merged) []Target {
 			out[i].Cells = append(out[i].Cells, s.f.Cell)
 		}
 	}
-	// The first is that of the costliest group: what the item sets.
 	slices.SortStableFunc(out[1:], func(x, y Target) int { return cmp.Compare(y.Weight, x.Weight) })
 	return out
 }

@@ -135,7 +135,7 @@ func entry(r *analyse.Result, x *advice.Item) *Entry {
 	add("rule", x.Rule+", from: "+x.Source)
 	if n := len(x.Targets); n > 1 && len(x.Patches) > 0 {
 		t := &x.Targets[0]
-		add("patches", fmt.Sprintf("from %s to %s, the costliest of %d targets; --json has all", words.Levels(r, t.From, " "), words.Levels(r, t.To, " "), n))
+		add("patches", fmt.Sprintf("from %s to %s, one of %d targets; --json has all", words.Levels(r, t.From, " "), words.Levels(r, t.To, " "), n))
 	}
 	return e
 }
