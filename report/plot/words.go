@@ -155,7 +155,7 @@ func (b *builder) caption(f *Figure) string {
 		if f.Kind == Heat {
 			sign = "a–b: "
 		}
-		parts = append(parts, fmt.Sprintf("%s%s %% interval of %s", sign, strconv.FormatFloat(100*res.Confidence, 'g', 4, 64), of))
+		parts = append(parts, fmt.Sprintf("%s%s %% interval of %s", sign, strconv.FormatFloat(100*res.Level, 'g', 4, 64), of))
 	}
 	if f.Kind != Heat && f.Kind != Grid {
 		if s := newScale(f, false); s.cut {
