@@ -75,6 +75,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLevelOrder: levels that are numbers rise, as in tables; words stay as they came, after them.
+func TestLevelOrder(t *testing.T) {
+	s := set(map[string][3]int{"runc": {0, 20, 50}, "kata": {10, 30, 40}})
+	s.Factors = []string{"threads"}
+	for i, level := range []string{"16", "auto", "2", "0", "any", "4"} {
+		s.Trials[i].Levels["threads"] = level
+	}
+	dir := filepath.Join(t.TempDir(), "r")
+	if _, err := s.Write(t.Context(), dir, "test", time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "study.yaml"))
+	if want := "threads: [0, 2, 4, 16, auto, any]"; err != nil || !strings.Contains(strings.ReplaceAll(string(got), `"`, ""), want) {
+		t.Errorf("%v: want %s in\n%s", err, want, got)
+	}
+}
+
 // TestOf: a study of tare's own is none of an import.
 func TestOf(t *testing.T) {
 	files, _ := filepath.Glob("../studies/*.yaml")

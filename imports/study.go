@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -105,6 +106,10 @@ func (s *Set) text() ([]byte, error) {
 				params[w][f] = append(params[w][f], v)
 			}
 		}
+	}
+	rise(levels)
+	for w := range params {
+		rise(params[w])
 	}
 	factors := &yaml.Node{Kind: yaml.MappingNode}
 	for _, f := range append(tareFactors(), slices.Sorted(maps.Keys(cat.Own))...) {
@@ -312,4 +317,26 @@ func (c Catalogue) Study() study.Catalogue {
 		out.Sandboxes[name] = study.SandboxInfo{Params: params, Traits: func(param.Values) record.Traits { return traits(name) }}
 	}
 	return out
+}
+
+// rise sorts the levels of factors by number.
+func rise(levels map[string][]string) {
+	for f := range levels {
+		slices.SortStableFunc(levels[f], byNumber)
+	}
+}
+
+// byNumber orders levels that are numbers by these, before words, which stay as they came.
+func byNumber(a, b string) int {
+	x, notX := strconv.ParseFloat(a, 64)
+	y, notY := strconv.ParseFloat(b, 64)
+	switch {
+	case notX == nil && notY == nil:
+		return cmp.Compare(x, y)
+	case notX == nil:
+		return -1
+	case notY == nil:
+		return 1
+	}
+	return 0
 }
