@@ -117,6 +117,22 @@ func TestDevice(t *testing.T) {
 	}
 }
 
+// TestKilled: a job whose process was killed has requests and no run time, and the failure says so.
+func TestKilled(t *testing.T) {
+	out, err := os.ReadFile("testdata/bind-randwrite-libaio.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := param.Fill(New().Params(), param.Values{"rw": "randwrite"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New().Parse("main", v, strings.NewReader(strings.ReplaceAll(string(out), `"runtime" : 501,`, `"runtime" : 0,`)))
+	if err == nil || !strings.Contains(err.Error(), "its process was killed") {
+		t.Error(err)
+	}
+}
+
 func FuzzParse(f *testing.F) { workloadtest.Fuzz(f, New(), cases()...) }
 
 func read(t *testing.T, name string, v param.Values) (record.Reading, error) {

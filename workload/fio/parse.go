@@ -164,6 +164,8 @@ func sum(jobs []job, name string) (total, error) {
 			return bad("nothing is reported")
 		case d.IOs == 0:
 			return bad("no request was completed; make duration longer, and with cache: dropped make size larger than what warmup reads")
+		case d.Runtime == 0:
+			return bad("it has requests and no run time: its process was killed; see whether memory was short, or who ended it")
 		case d.Bytes < 0 || d.IOs < 0 || d.Bytes > maxBytes || d.IOs > maxCount:
 			return bad("io_bytes %d and total_ios %d are out of range", d.Bytes, d.IOs)
 		case d.Runtime <= 0 || d.Runtime > int64(1000*time.Hour/time.Millisecond):
