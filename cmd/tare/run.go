@@ -98,7 +98,7 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 	if done, err := nothingLeft(dir, st); err != nil {
 		return err
 	} else if done {
-		return a.reportAgain(ctx, dir, at, f.json)
+		return a.reportAgain(ctx, dir, st, at, f.json)
 	}
 	t := a.newTries(ctx, f.json)
 	card, err := readTicket(dir)

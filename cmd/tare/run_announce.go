@@ -13,15 +13,19 @@ import (
 	"tare/study"
 )
 
-// sayFinished says that the study is finished.
-func (a *app) sayFinished(dir string) {
-	a.say("the study in %s is finished; add --fresh to run it again in a new folder", dir)
+// sayFinished says that nothing is left to do of the study.
+func (a *app) sayFinished(dir string, st *study.Study) {
+	more := ""
+	if st.Budget.Time > 0 {
+		more = "; a larger budget continues it if the time was too short"
+	}
+	a.say("the study in %s is finished%s; add --fresh to run it again in a new folder", dir, more)
 }
 
 // announce says what is about to happen, or that nothing is left to do.
 func (a *app) announce(st *study.Study, at site.About, s site.Session, p *plan.Plan, dir string, done int) {
 	if _, more := p.Next(); !more {
-		a.sayFinished(dir)
+		a.sayFinished(dir, st)
 		return
 	}
 	skips, atOnce := s.Preview().Skips, s.Preview().AtOnce

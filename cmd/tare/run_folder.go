@@ -177,12 +177,12 @@ func nothingLeft(dir string, st *study.Study) (bool, error) {
 }
 
 // reportAgain prints the report of a finished study and writes the report's files.
-func (a *app) reportAgain(ctx context.Context, dir string, at site.About, asJSON bool) error {
+func (a *app) reportAgain(ctx context.Context, dir string, st *study.Study, at site.About, asJSON bool) error {
 	db, err := store.Open(dir)
 	if err != nil {
 		return err
 	}
-	a.sayFinished(dir)
+	a.sayFinished(dir, st)
 	if meta, err := db.Meta(); err == nil && meta.Flags != "" && meta.Flags != at.Flag {
 		a.say("its trials ran with `%s`; the flags of this command that differ have no effect", meta.Flags)
 	}
