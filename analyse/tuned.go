@@ -1,6 +1,7 @@
 package analyse
 
 import (
+	"fmt"
 	"slices"
 
 	"tare/analyse/advice"
@@ -44,7 +45,7 @@ type Tuned struct {
 
 	Mix     []TunedPart    `json:"mix,omitempty"`
 	Care    []string       `json:"take_care,omitempty"` // what to know before Answer is set
-	Patches []advice.Patch `json:"patches,omitempty"`   // that set Answer, once it is found
+	Patches []advice.Patch `json:"patches,omitempty"`   // that set Answer, once it is found or the search has ended
 }
 
 // MixName stands where a result names a workload, if the level is for a mix.
@@ -147,12 +148,16 @@ func (a *analysis) tunedOf(i int, step tune.Step) Tuned {
 			t.Levels[k].Chance = 0
 		}
 	}
-	if step.Stage == tune.Found {
+	found := step.Stage == tune.Found
+	if found || t.Ended != "" && step.Answer >= 0 && !t.Thin { // a search that ended early has its best so far
 		sandbox, _ := s.Cells[step.Answer].Get("sandbox")
 		for _, l := range t.Set {
 			t.Patches = append(t.Patches, advice.PatchesOf(l.Factor, l.Value, a.kinds[sandbox].Family, s.Cells[step.Answer])...)
 		}
-		t.Care = advice.CareOf(t.Set)
+		if !found {
+			t.Care = []string{fmt.Sprintf("the answer is not clear, this is only the most probable level (%.0f %%)", 100*min(t.Sure, 0.99))}
+		}
+		t.Care = append(t.Care, advice.CareOf(t.Set)...)
 		t.Patches = advice.Careful(advice.Join(t.Patches), t.Care)
 	}
 	return t

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,9 +124,14 @@ baseline: vm
 	write(text)
 	results := filepath.Join(dir, "r")
 	type made struct {
-		Trials int
-		Stage  string
-		Ended  string
+		Trials  int
+		Stage   string
+		Ended   string
+		Thin    bool `json:"too_few_blocks"`
+		Patches []struct{ Text string }
+	}
+	unclear := func(x made) bool {
+		return len(x.Patches) > 0 && strings.HasPrefix(x.Patches[0].Text, "# take care: the answer is not clear")
 	}
 	run := func(more ...string) (out []made, errs string, code int) {
 		t.Helper()
@@ -175,12 +181,24 @@ baseline: vm
 			t.Errorf("%s: exit %d, %s", c.args, code, errs)
 		}
 	}
+	middle, errs, code := run("--budget", "210s")
+	if code != exitOK || !slices.ContainsFunc(middle, unclear) {
+		t.Errorf("the best so far has no patches: exit %d, %+v, %s", code, middle, errs)
+	}
+	for _, x := range slices.Concat(first, middle) {
+		if x.Thin && len(x.Patches) > 0 {
+			t.Errorf("patches after too few blocks: %+v", x)
+		}
+	}
 	then, errs, code := run("--budget", "1h")
 	all, overrides := stored()
 	if code != exitOK || len(then) != 2 || then[0].Stage != "found" || then[0].Trials <= first[0].Trials {
 		t.Fatalf("exit %d, %+v, %s", code, then, errs)
 	}
-	if len(all) <= len(few) || !slices.Equal(all[:len(few)], few) || !strings.Contains(errs, strconv.Itoa(len(few))+" trials done") {
+	if len(then[0].Patches) == 0 || unclear(then[0]) {
+		t.Errorf("found: %+v", then[0])
+	}
+	if len(all) <= len(few) || !slices.Equal(all[:len(few)], few) || !strings.Contains(errs, " trials done") {
 		t.Errorf("%d trials, then %d: %s", len(few), len(all), errs)
 	}
 	if !slices.Contains(overrides, "budget.time=1h0m0s") || slices.Contains(overrides, "budget.time=30s") {
@@ -193,7 +211,7 @@ baseline: vm
 		}
 	}
 	write(text)
-	if again, errs, code := run(); code != exitOK || !slices.Equal(again, then) || !strings.Contains(errs, "is finished") {
+	if again, errs, code := run(); code != exitOK || !reflect.DeepEqual(again, then) || !strings.Contains(errs, "is finished") {
 		t.Errorf("without a budget: exit %d, %+v, %s", code, again, errs)
 	}
 	// A study that compares goes on too, and its report says that the budget was another.
