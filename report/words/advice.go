@@ -138,31 +138,34 @@ func gain(r *analyse.Result, x *advice.Item, g *advice.Gain) (lead, text string)
 	if than == "" {
 		than = "without"
 		before := slices.DeleteFunc(slices.Clone(g.From), func(l record.Level) bool { return slices.Contains(g.To, l) })
-		if len(before) > 0 && len(x.Targets) < 2 { // else each target has its own levels
+		switch {
+		case len(before) > 0 && len(x.Targets) < 2:
 			than = "with " + Levels(r, before, " ")
+		case len(before) > 0: // each target has its own levels
+			than = "with today's levels"
 		}
 	}
-	text = g.Response + " is " + amount(g) + " than " + than
+	text = g.Response + " is " + amount(g) + " " + than
 	if g.With != "" {
 		text = "with " + g.With + ", " + text
 	}
 	return lead, text
 }
 
-// amount writes a change: in per cent where it is less than a factor of two.
+// amount writes a change up to what it is compared with: in per cent where it is less than a factor of two.
 func amount(g *advice.Gain) string {
 	per := func(v float64) string { return strconv.FormatFloat(100*math.Abs(v-1), 'g', 3, 64) }
 	switch {
 	case g.Ratio >= 2:
-		return fmt.Sprintf("%s × higher (%s to %s)", Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi))
+		return fmt.Sprintf("%s times as high (%s to %s) as", Ratio(g.Ratio), Ratio(g.Lo), Ratio(g.Hi))
 	case g.Ratio <= 0.5:
-		return fmt.Sprintf("%s × lower (%s to %s)", Ratio(1/g.Ratio), Ratio(1/g.Hi), Ratio(1/g.Lo))
+		return fmt.Sprintf("%s × lower (%s to %s) than", Ratio(1/g.Ratio), Ratio(1/g.Hi), Ratio(1/g.Lo))
 	case g.Lo <= 1 && g.Hi >= 1:
-		return fmt.Sprintf("%s %% %s (%s %% lower to %s %% higher)", per(g.Ratio), map[bool]string{true: "higher", false: "lower"}[g.Ratio >= 1], per(g.Lo), per(g.Hi))
+		return fmt.Sprintf("%s %% %s (%s %% lower to %s %% higher) than", per(g.Ratio), map[bool]string{true: "higher", false: "lower"}[g.Ratio >= 1], per(g.Lo), per(g.Hi))
 	case g.Ratio > 1:
-		return fmt.Sprintf("%s %% higher (%s to %s %%)", per(g.Ratio), per(g.Lo), per(g.Hi))
+		return fmt.Sprintf("%s %% higher (%s to %s %%) than", per(g.Ratio), per(g.Lo), per(g.Hi))
 	}
-	return fmt.Sprintf("%s %% lower (%s to %s %%)", per(g.Ratio), per(g.Hi), per(g.Lo))
+	return fmt.Sprintf("%s %% lower (%s to %s %%) than", per(g.Ratio), per(g.Hi), per(g.Lo))
 }
 
 // AdviceShort is the change that an item advises, and what it brings in the response that

@@ -219,7 +219,7 @@ func (o *options) bootable(p sizing.Pod, overheadMiB int) error {
 // checkDisk says what the parameters of the disk of /data need.
 func (o *options) checkDisk() error {
 	if o.pinned && o.threads == 0 {
-		return fmt.Errorf("%s: there are no I/O threads to bind; write %s: 1 or more", paramPinned, paramThreads)
+		return fmt.Errorf("%s: there are no I/O threads to bind; write %s: 1 or more, or leave the pair out with exclude: {%s: none, %s: true}", paramPinned, paramThreads, paramThreads, paramPinned)
 	}
 	named := fmt.Sprintf("%s = %d", paramThreads, o.threads)
 	switch {
