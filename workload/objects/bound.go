@@ -76,16 +76,26 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	}
 	parts := fmt.Sprintf("a pod's start took %s: %s until the API server answered, %s until it had a node, %s until it ran",
 		output.Seconds(all), output.Seconds(p.Answered), output.Seconds(p.Placed), output.Seconds(p.Ran))
-	switch most := max(p.Answered, p.Placed, p.Ran); most {
-	case p.Answered:
+	switch most := max(p.Answered, p.Placed, p.Ran); {
+	case most == p.Answered, s.scheduled(rate):
 		b := s.creation(rate, workers)
 		b.Text = parts + "; " + b.Text
 		return b
-	case p.Placed:
+	case most == p.Placed:
 		return Bound{ByScheduler, most / all, parts}
 	default:
 		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %s ran %s", parts, counted(p.Nodes, "node"), counted(s.Pods, "pod"))}
 	}
+}
+
+// scheduled reports whether the load's own schedule and pauses took at least half of a step with pods: then more pods would come with a
+// faster schedule, whatever a single start takes.
+func (s *Step) scheduled(rate float64) bool {
+	own := s.Paced + s.Paused
+	if rate > 0 && s.Late <= some/rate {
+		own = s.Create
+	}
+	return own > 0 && own >= much*(s.Create+s.Paused+s.Settle)
 }
 
 // outage is the verdict on a step for a tenth of which the API server could not be reached. Its text is "" for other steps.
