@@ -8,7 +8,7 @@ import (
 )
 
 // TooLate says what the sign > before a value means.
-const TooLate = "pods or claims did not get there before the step's timeout: the time is a lower bound"
+const TooLate = "pods or claims did not get there before the step ended: the time is a lower bound"
 
 // Least is the sign before a value that is a lower bound.
 const Least = "> "

@@ -126,7 +126,7 @@
   // late explains the sign above bars that are lower bounds.
   const late = (set) =>
     shown(set).some((i) => i.c.level.at_least)
-      ? Tare.el("div", { class: "keys" }, Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step's timeout: the time is a lower bound"))
+      ? Tare.el("div", { class: "keys" }, Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step ended: the time is a lower bound"))
       : null;
 
   // levelsOf are the levels of a factor that have bars, at the end "" where some have none of it.

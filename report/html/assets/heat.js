@@ -248,7 +248,7 @@
         key("below-noise", "below noise"),
         key("no-ratio", "no ratio"),
         D.items.some((i) => i.c.level.at_least)
-          ? Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step's timeout: the time is a lower bound")
+          ? Tare.el("span", { class: "key" }, Tare.el("b", {}, ">"), " pods or claims did not get there before the step ended: the time is a lower bound")
           : null,
         D.items.some((i) => Tare.doubtful(i.c))
           ? Tare.el("span", { class: "key" }, Tare.el("b", {}, Tare.doubt), " a difference that fails correction for many comparisons")
