@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"tare/cluster/kube"
 	"tare/cluster/pod"
 	"tare/sandbox"
+	"tare/workload"
 )
 
 // storage reads the cluster's StorageClasses; nil where the user may not.
@@ -30,9 +33,42 @@ func (s *Site) storage(ctx context.Context) ([]pod.StorageClass, error) {
 		out = append(out, pod.StorageClass{
 			Name: c.Name, Default: c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true",
 			Keeps: c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain,
+			Waits: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer,
 		})
 	}
 	return out, nil
+}
+
+// claimsNot says why claims that a load makes would stay unbound; "" if they would not, or the cluster's StorageClasses are not known.
+func claimsNot(want *workload.Claims, has []pod.StorageClass) string {
+	if want == nil || has == nil {
+		return ""
+	}
+	var all, immediate []string
+	for _, c := range has {
+		all = append(all, c.Name)
+		if !c.Waits {
+			immediate = append(immediate, c.Name)
+		}
+	}
+	write := func(names []string) string {
+		if len(names) == 0 {
+			return "make one"
+		}
+		return "write storage: and one of " + strings.Join(names, ", ")
+	}
+	i := slices.IndexFunc(has, func(c pod.StorageClass) bool {
+		return want.Class == "" && c.Default || want.Class != "" && c.Name == want.Class
+	})
+	switch {
+	case i < 0 && want.Class == "":
+		return "the cluster has no default StorageClass; " + write(all)
+	case i < 0:
+		return fmt.Sprintf("the cluster has no StorageClass %q; %s", want.Class, write(all))
+	case want.Immediate && has[i].Waits:
+		return fmt.Sprintf("StorageClass %s binds a claim only when a pod uses it; write consumer: pod, or a class that binds at once: %s", has[i].Name, write(immediate))
+	}
+	return ""
 }
 
 // claims makes the claims of trials, and removes them. Not every trial has some.

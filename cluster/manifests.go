@@ -169,7 +169,7 @@ func (s *Site) planned(r site.Request, loads map[string]workload.Workload, st *p
 	if s.ready != nil {
 		simulated = s.simulated
 	}
-	return s.plannedOn(place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe}, r, loads, st)
+	return s.plannedOn(place{images: images, at: st.Machines, shared: s.Namespace != "", simulated: simulated, observed: s.Observe, storage: s.volumes}, r, loads, st)
 }
 
 // plannedOn is planned on a place.

@@ -36,7 +36,8 @@ type place struct {
 	observed  bool // each node has an observer
 	// neighbours are pods of others that loads pass through, by workload.Outside.Key.
 	neighbours map[string]Neighbours
-	inside     bool // this process runs from tare's image, so pods have the programs that it finds
+	storage    []pod.StorageClass // nil: not known
+	inside     bool               // this process runs from tare's image, so pods have the programs that it finds
 }
 
 // names are those of the nodes, by trial.Maker.
@@ -87,6 +88,9 @@ func (p place) Check(d trial.Demand) error {
 		if level := d.Settings[name]; level != record.SettingHost {
 			return fmt.Errorf("%s %s: tare changes no settings of a cluster's nodes, which others share; write %s: host, or measure on a host (without --on k8s)", name, level, name)
 		}
+	}
+	if why := claimsNot(d.Claims, p.storage); why != "" {
+		return errors.New(why)
 	}
 	for i := range d.Rooms {
 		if err := pod.CheckRoom(d.Rooms[i].Volume, d.Rooms[i].Bytes, d.Rooms[i].Options); err != nil {

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"tare/cluster/pod"
 	"tare/record"
 	"tare/sandbox"
 	"tare/trial"
+	"tare/workload"
 )
 
 // TestLinkOfPods: pods can be on two nodes, and no more can be done with what links them.
@@ -58,6 +60,30 @@ func TestRoomOnSimulatedNodes(t *testing.T) {
 		err := place{simulated: c.room}.Check(trial.Demand{Simulated: c.pods})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("room for %d, %d pods: %v, want %q", c.room, c.pods, err, c.want)
+		}
+	}
+}
+
+// TestClaimsNot: a load that creates claims is refused where they would stay unbound, before it creates any.
+func TestClaimsNot(t *testing.T) {
+	two := []pod.StorageClass{{Name: "local", Default: true, Waits: true}, {Name: "fast"}}
+	for _, c := range []struct {
+		class     string
+		immediate bool
+		has       []pod.StorageClass
+		want      string
+	}{
+		{"", false, two, ""},
+		{"fast", true, two, ""},
+		{"nope", true, nil, ""}, // not known
+		{"nope", false, two, `no StorageClass "nope"; write storage: and one of local, fast`},
+		{"", true, two, "StorageClass local binds a claim only when a pod uses it; write consumer: pod, or a class that binds at once: write storage: and one of fast"},
+		{"", false, two[1:], "no default StorageClass; write storage: and one of fast"},
+		{"", false, []pod.StorageClass{}, "no default StorageClass; make one"},
+	} {
+		err := place{storage: c.has}.Check(trial.Demand{Claims: &workload.Claims{Class: c.class, Immediate: c.immediate}})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q of %v: %v, want %q", c.class, c.has, err, c.want)
 		}
 	}
 }

@@ -97,6 +97,7 @@ type Demand struct {
 	Addresses int  // that a role is to have beside its own
 	API       bool // a role's program uses the cluster's API
 	Simulated int  // how many pods a role creates on the cluster's simulated nodes
+	Claims    *workload.Claims
 	Fill      int  // percent of what a node takes that idle sandboxes are to take
 	Memory    bool // the trial reads how much memory the machine has free (Available)
 	Saved     bool // the trial saves and restores a role's sandboxes

@@ -134,7 +134,7 @@ func volumesOf(roles []workload.Role) (out []volume.Volume) {
 
 // roleNot says what a role misses.
 func (c *checker) roleNot(r *workload.Role, kind string) string {
-	d := Demand{Addresses: r.Addresses, API: r.API, Simulated: r.Simulated, Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Saved: r.Mode == workload.Checkpoint, Memory: r.Mode == workload.Idle, Volumes: r.Volumes}
+	d := Demand{Addresses: r.Addresses, API: r.API, Simulated: r.Simulated, Claims: r.Claims, Fill: r.Fill, Beside: max(1, r.Burst), Image: r.Image, Own: slices.Contains(r.Args, workload.ImageCommand), Saved: r.Mode == workload.Checkpoint, Memory: r.Mode == workload.Idle, Volumes: r.Volumes}
 	if r.Image == "" {
 		d.Tools = r.Needs
 	}

@@ -176,9 +176,17 @@ type Role struct {
 	API bool
 	// Simulated is how many pods the program creates on the cluster's simulated nodes. The nodes must have room for them.
 	Simulated int
+	// Claims are claims for volumes that the program creates itself; nil: none.
+	Claims *Claims
 	// Outside are pods of a cluster that the role's requests pass through and that are not the study's. Their figures are read beside
 	// the role's, where somebody can.
 	Outside []Outside
+}
+
+// Claims are claims for volumes of a cluster.
+type Claims struct {
+	Class     string // their StorageClass; "": the cluster's default
+	Immediate bool   // no pod uses them, so the class must bind them without one
 }
 
 // Outside is a part of what a load uses: pods that somebody else has started. They are found by the first of the other fields that is

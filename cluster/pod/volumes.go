@@ -28,7 +28,8 @@ import (
 type StorageClass struct {
 	Name    string `json:"name"`
 	Default bool   `json:"default"`
-	Keeps   bool   `json:"keeps"` // volumes whose claims are deleted: its reclaimPolicy is Retain
+	Keeps   bool   `json:"keeps"`           // volumes whose claims are deleted: its reclaimPolicy is Retain
+	Waits   bool   `json:"waits,omitempty"` // until a pod uses a claim: its volumeBindingMode is WaitForFirstConsumer
 }
 
 // Settings of a pod's volumes. Both can be factors.

@@ -124,7 +124,7 @@ func (claims) Roles(v param.Values) ([]workload.Role, error) {
 	}
 	expect += namespacesGo
 	return []workload.Role{{
-		Name: roleLoad, Mode: workload.Exec, Args: arguments((claims{}).Params(), v, "--object", Claim), API: true, Until: measuredLine, Expect: expect,
+		Name: roleLoad, Mode: workload.Exec, Args: arguments((claims{}).Params(), v, "--object", Claim), API: true, Claims: &workload.Claims{Class: v.Str("storage"), Immediate: alone}, Until: measuredLine, Expect: expect,
 		Within: expect + 4*time.Duration(steps)*v.Duration("timeout") + removing,
 	}}, nil
 }
