@@ -2,6 +2,7 @@ package html_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"tare/analyse"
@@ -32,7 +33,11 @@ func findings(name func(string) string, tables bool) func(*analyse.Result) {
 				ratio := c.Estimate.Ratio
 				f.Ratio, f.Costs = &ratio, c.Verdict == stat.Slower
 				f.Undecided = !f.Costs && n%3 > 0 // of the others, some are as good
-				give(&f, cause.Names()[of[f.Costs]%len(cause.Names())], name)
+				kinds := cause.Names()
+				if !f.Costs { // it is the cause of a cost alone
+					kinds = slices.DeleteFunc(kinds, func(k cause.Name) bool { return k == cause.Emulation })
+				}
+				give(&f, kinds[of[f.Costs]%len(kinds)], name)
 				of[f.Costs]++
 				n++
 			}
