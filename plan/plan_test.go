@@ -293,6 +293,12 @@ func TestLostBlocks(t *testing.T) {
 			t.Errorf("stratum %d ended %+v, want %q", i, e, want)
 		}
 	}
+	st.Stop.Fixed = 1
+	one := New(st, nil, nil)
+	play(t, one, world{noise: 0.01, always: func(n Next) bool { return n.Stratum == 1 && boxFails("t1")(n) }})
+	if e, _ := one.Ending(1); e.Text != "a trial failed in the only block that was asked for" {
+		t.Errorf("of one block: %+v", e)
+	}
 	if got := p.Reason(); !strings.Contains(got, "1 of 2 workload variants: "+whole) || !strings.Contains(got, "1 of 2 workload variants: "+lost) {
 		t.Errorf("the study ended: %s", got)
 	}

@@ -296,6 +296,8 @@ func (p *Plan) asked(s *stratumState, pass int) string {
 		}
 	}
 	switch {
+	case whole < pass && pass == 1:
+		return "a trial failed in the only block that was asked for"
 	case whole < pass:
 		return fmt.Sprintf("%d of the %d blocks that were asked for (a trial failed in the rest)", whole, pass)
 	case pass == 1:
