@@ -62,19 +62,26 @@ func (b *builder) merge(groups []*group) []*merged {
 	return out
 }
 
+// proven reports whether the study measured that what was chosen helps.
+func (g *group) proven() bool { return g.chosen != nil && g.chosen.proven() }
+
+// before reports whether a group goes before another one, nil for none: what is proven first, and then what costs more.
+func (g *group) before(o *group) bool {
+	return o == nil || g.proven() && !o.proven() || g.proven() == o.proven() && weight(g.list) > weight(o.list)
+}
+
 // settle leaves out groups that are where another one's proven setting leads, and that
 // nothing proves anything further of: what was measured goes before what would have to be.
 // The first is the costliest of those that are proven, else of all.
 func (m *merged) settle() {
-	proven := func(g *group) bool { return g.chosen != nil && g.chosen.proven() }
 	there := make(map[string]bool)
 	for _, g := range m.groups {
-		if proven(g) {
+		if g.proven() {
 			there[record.Cell(g.chosen.to).Key()] = true
 		}
 	}
 	m.groups = slices.DeleteFunc(m.groups, func(g *group) bool {
-		out := len(g.rule.Set) > 0 && !proven(g) && there[g.list[0].from(g.rule).Key()]
+		out := len(g.rule.Set) > 0 && !g.proven() && there[g.list[0].from(g.rule).Key()]
 		if out {
 			m.there += len(g.list)
 		}
@@ -82,7 +89,7 @@ func (m *merged) settle() {
 	})
 	for _, g := range m.groups {
 		m.whole.list = append(m.whole.list, g.list...)
-		if m.first == nil || proven(g) && !proven(m.first) || proven(g) == proven(m.first) && weight(g.list) > weight(m.first.list) {
+		if g.before(m.first) {
 			m.first = g
 		}
 	}
@@ -157,7 +164,7 @@ func (m *merged) lead(moves []move) {
 		}
 		var first *group
 		for _, g := range m.groups {
-			if level, _ := g.target().level(set.Factor); level == begin.Level && (first == nil || weight(g.list) > weight(first.list)) {
+			if level, _ := g.target().level(set.Factor); level == begin.Level && g.before(first) {
 				first = g
 			}
 		}
@@ -247,7 +254,7 @@ func (b *builder) left(m *merged, x *Item) string {
 	var worst *group
 	cells := 0
 	for _, g := range m.groups {
-		if g.chosen != nil && g.chosen.proven() {
+		if g.proven() {
 			continue
 		}
 		cells += len(g.list)
