@@ -283,7 +283,7 @@ func (p *Plan) open(s *stratumState) []int {
 	return out
 }
 
-// asked says how many of the blocks that the study asks for are whole. The trials of a cell that was given up are no part of them.
+// asked says how many of the blocks that the study asks for are whole. The trials of a cell that was given up do not count.
 func (p *Plan) asked(s *stratumState, pass int) string {
 	whole := 0
 	for n := 1; n <= pass; n++ {

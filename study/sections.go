@@ -259,7 +259,7 @@ func (d *draft) inStudy() []string {
 	return out
 }
 
-// noFactor reports a name that is no factor of the study. If it is one elsewhere, it is not a slip of the pen for another name.
+// noFactor reports a name that is not a factor of the study. A name that tare has as a factor is not a misspelling of another one.
 func (d *draft) noFactor(n *yaml.Node, name string, has []string) {
 	instead := param.Suggest(name, has)
 	if slices.Contains(d.cat.factorNames(), name) {

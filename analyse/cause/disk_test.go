@@ -161,7 +161,7 @@ func TestPageCacheTold(t *testing.T) {
 		name      string
 		own, base side
 		named     bool
-		because   string // "" and not named: it is no candidate
+		because   string // "" and not named: it is not a candidate
 	}{
 		{"reads from memory beside reads past it", side{3e9, 0, 2, 2}, side{1e8, 1e8, 2, 2}, true, ""},
 		{"the same in half a second", side{3e9, 0, 0.9, 0.5}, side{1e8, 6e7, 0.9, 0.5}, true, ""},

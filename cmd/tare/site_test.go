@@ -32,7 +32,7 @@ func TestDataReadOnly(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Skip("nothing is mounted read-only here")
+		t.Skip("this machine has no read-only mount")
 	}
 	if _, err := newApp(io.Discard, io.Discard).siteHere("", t.TempDir()); err != nil {
 		t.Error(err)

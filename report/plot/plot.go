@@ -95,7 +95,7 @@ type Mark struct {
 	Points           []float64 // of single blocks, in the order of blocks
 	Verdict          stat.Verdict
 	Level            float64       // of a summary table's cell: the value that the cost is of; 0 elsewhere
-	Bound            string        // the sign before the value if it is a bound: "> "; "" if it is none
+	Bound            string        // the sign before a value that is a bound: "> "; "" for other values
 	Baseline, Fewer  bool          // of such a cell: it is the baseline's; it is over fewer combinations than others
 	Cause            *section.Cell // of a cause map; else nil
 	Gap              string        // in a word why there is no value; "" where there is one

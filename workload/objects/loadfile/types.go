@@ -13,7 +13,7 @@ import (
 const mostTyped = 2000
 
 // Fits returns an error with a place if a field of an object, or of the change of one, has another type than that field in Kubernetes' API.
-// api has the API's types by kind. A field that the API does not have is no error, because the API server only warns of it.
+// api has the API's types by kind. A field that the API does not have is not an error: the API server only warns of it.
 func (p *Plan) Fits(api map[string]reflect.Type) error {
 	left := mostTyped
 	for i := range p.Batches {
