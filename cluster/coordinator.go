@@ -312,7 +312,10 @@ func (s *insideSite) session(ctx context.Context, r site.Request) *insideSession
 	}
 	fill := newFillers(s.api, st, &s.steps, s.brief.Pods)
 	cold := s.copies(st)
-	at := place{s.nodes, s.brief.Images, &claims{api: s.api, study: st, trials: map[string]bool{}}, s.brief.Nodes, fill, cold, s.brief.UID == "", s.brief.Simulated, s.nodes != nil, s.brief.Neighbours, s.brief.Storage, true}
+	at := place{
+		nodes: s.nodes, images: s.brief.Images, claims: &claims{api: s.api, study: st, trials: map[string]bool{}}, at: s.brief.Nodes, fill: fill, cold: cold, shared: s.brief.UID == "",
+		simulated: s.brief.Simulated, observed: s.nodes != nil, neighbours: s.brief.Neighbours, storage: s.brief.Storage, inside: true,
+	}
 	return &insideSession{pods: st, fill: fill, cold: cold, nodes: slices.Clone(s.brief.Nodes), Maker: trial.Maker{
 		ID: s.brief.ID, Study: r.Study, Catalogue: r.Catalogue, Workloads: s.loads, Kinds: kinds, Collectors: collectors, Place: at, Nodes: at.names(), Alone: s.brief.Alone, Trying: r.Trying,
 	}}
