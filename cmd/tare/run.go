@@ -120,6 +120,9 @@ func (a *app) runStudy(ctx context.Context, arg string, f runFlags) error {
 		a.printSkips(s.Preview().Skips)
 		return coded(exitHost, "%s", at.Nothing)
 	}
+	if why := withoutBaselines(st, s.Preview().Skips); why != nil && !at.Modelled {
+		return coded(exitHost, "the baseline cannot run here, so nothing can be compared: %s; or choose another baseline with --set baseline=LEVEL", why.Reason)
+	}
 	db, err := f.folder(dir, arg, st, at, s.Nodes())
 	if err != nil {
 		return err

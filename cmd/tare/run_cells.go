@@ -48,6 +48,25 @@ func onlyBaselines(st *study.Study, skips []record.Skip) bool {
 	return others > 0
 }
 
+// withoutBaselines returns why a baseline is left out, if each stratum that compares something lost its baseline. nil: something can be compared.
+func withoutBaselines(st *study.Study, skips []record.Skip) *record.Skip {
+	skipped := map[string]*record.Skip{}
+	for i := range skips {
+		skipped[skips[i].Cell.Key()] = &skips[i]
+	}
+	var why *record.Skip
+	for i := range st.Strata {
+		s := &st.Strata[i]
+		if s.Baseline < 0 || len(s.Cells) == 1 {
+			continue
+		}
+		if why = skipped[s.Cells[s.Baseline].Key()]; why == nil {
+			return nil
+		}
+	}
+	return why
+}
+
 // failedForGood counts the cells that were given up, or that ran and never well.
 // The sentinel is none of them, nor is a trial that counts system calls: without
 // either the results are as good.
