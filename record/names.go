@@ -52,10 +52,13 @@ const (
 	LinkBacklog  = "link_backlog"  // gauge, bytes that wait in the port's queues
 	LinkDrops    = "link_drops"    // counter, packets dropped because a queue was full
 	// Paths between the endpoints of a workload, beside the study's bridge alone: two bridges that a
-	// veth pair joins, or a VXLAN tunnel; or two nodes of a cluster and what is between them.
-	PathWire  = "wire"
-	PathVXLAN = "vxlan"
-	PathNodes = "nodes"
+	// veth pair joins, or a tunnel, of which two are encrypted; or two nodes of a cluster and what is between them.
+	PathWire      = "wire"
+	PathVXLAN     = "vxlan"
+	PathGeneve    = "geneve"
+	PathWireGuard = "vxlan-wireguard"
+	PathIPsec     = "geneve-ipsec"
+	PathNodes     = "nodes"
 	// Settings of a host's kernel that a study can change, as factors, and the level that leaves one as it is.
 	SettingMigrationCost = "sched-migration-cost"
 	SettingARPLimit      = "arp-limit"

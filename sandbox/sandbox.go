@@ -244,7 +244,7 @@ type Network struct {
 type Link struct {
 	Delay time.Duration // that every packet takes longer, each way
 	Rate  int64         // bytes a second that each way carries, headers of Ethernet included
-	Path  string        // what joins the endpoints: record.PathWire, record.PathVXLAN, record.PathNodes; "": one bridge, or one node
+	Path  string        // what joins the endpoints: a Path of record; "": one bridge, or one node
 }
 
 // User is who a command runs as, by number: setuid(2), setgid(2), setgroups(2). The zero value

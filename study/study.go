@@ -177,7 +177,7 @@ type Resolved struct {
 	Apart       bool          // each endpoint of a workload with several has processors of its own
 	LinkDelay   time.Duration // that packets between two endpoints take longer, each way
 	LinkRate    int64         // bytes a second each way; 0 none
-	LinkPath    string        // record.PathWire, record.PathVXLAN or record.PathNodes; "": one bridge, or one node
+	LinkPath    string        // a Path of record; "": one bridge, or one node
 	Options     param.Values  // of the kind
 	// Settings are levels of the host's kernel settings, by factor; nil: the study has no such factor.
 	Settings map[string]string

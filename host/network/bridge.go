@@ -68,8 +68,8 @@ type Bridge struct {
 	next    netip.Addr                  // where the search for a free address begins
 	further map[netip.Addr]netip.Prefix // ranges of Further, by the sandbox's own address
 
-	detours map[string]*detour // of delayed sandboxes, by name
-	nodes   map[string]bool    // names of sandboxes behind a bridge of their own
+	detours map[string]*detour   // of delayed sandboxes, by name
+	nodes   map[string]*nodePath // of sandboxes behind a bridge of their own
 }
 
 // Open makes the bridge. One process at a time has it, until it closes the bridge or dies.

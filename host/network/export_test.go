@@ -1,7 +1,10 @@
 package network
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -130,7 +133,7 @@ func CheckTap() error {
 
 // Underlay is how many bytes the tunnel of a sandbox has carried, both ways.
 func Underlay(name string) (bytes uint64, err error) {
-	err = within(nsPath(nodePath{name: name}.namespace()), func(h *netlink.Handle) error {
+	err = within(nsPath((&nodePath{name: name}).namespace()), func(h *netlink.Handle) error {
 		link, err := h.LinkByName("under")
 		if err == nil {
 			bytes = link.Attrs().Statistics.RxBytes + link.Attrs().Statistics.TxBytes
@@ -138,4 +141,57 @@ func Underlay(name string) (bytes uint64, err error) {
 		return err
 	})
 	return bytes, err
+}
+
+// Seen runs f, and returns what packets came to the far end of a sandbox's tunnel meanwhile: "udp PORT", of the receiver, or "proto NUMBER".
+func Seen(name string, f func()) (kinds map[string]int, err error) {
+	kinds = map[string]int{}
+	var fd int
+	if err := Enter(nsPath((&nodePath{name: name}).namespace()), func() (err error) {
+		const ip = unix.ETH_P_IP
+		const be = uint16(ip<<8&0xff00 | ip>>8)
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, int(be)); err != nil {
+			return err
+		}
+		link, err := net.InterfaceByName(underlay)
+		if err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: be, Ifindex: link.Index})
+	}); err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd) //nolint:errcheck // only read
+	f()
+	p := make([]byte, 2048)
+	for {
+		n, _, err := unix.Recvfrom(fd, p, 0)
+		if errors.Is(err, unix.EAGAIN) {
+			return kinds, nil
+		}
+		if err != nil || n < 24 {
+			return nil, fmt.Errorf("a packet of %d bytes: %w", n, err)
+		}
+		kind := fmt.Sprintf("proto %d", p[9])
+		if udp := p[int(p[0]&15)*4:]; p[9] == unix.IPPROTO_UDP {
+			kind = fmt.Sprintf("udp %d", binary.BigEndian.Uint16(udp[2:]))
+		}
+		kinds[kind]++
+	}
+}
+
+// Sealed counts the states and policies of IPsec in the bridge's namespace.
+func Sealed() (n int, err error) {
+	err = Enter(nsPath(bridgeName), func() error {
+		return xfrm(func(h *netlink.Handle) error {
+			states, err := h.XfrmStateList(netlink.FAMILY_V4)
+			if err != nil {
+				return err
+			}
+			policies, err := h.XfrmPolicyList(netlink.FAMILY_V4)
+			n = len(states) + len(policies)
+			return err
+		})
+	})
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -75,7 +76,7 @@ func CheckLink(l sandbox.Link) error {
 	case l == (sandbox.Link{}):
 		return nil
 	case l.Path == record.PathNodes:
-		return fmt.Errorf("link-path %s: this host is one node; measure on a cluster (--on k8s), or choose %s or %s", l.Path, record.PathWire, record.PathVXLAN)
+		return fmt.Errorf("link-path %s: this host is one node; measure on a cluster (--on k8s), or choose one of %s", l.Path, strings.Join(Paths(), ", "))
 	}
 	return tried(func(h *netlink.Handle) error {
 		name := Prefix + "1"
@@ -89,8 +90,8 @@ func CheckLink(l sandbox.Link) error {
 				return err
 			}
 		}
-		if l.Path == record.PathVXLAN {
-			if err := addVXLAN(h, Prefix+"3", 1, 0, near(), near().Next()); err != nil {
+		if t, is := tunnels[l.Path]; is {
+			if err := checkTunnel(h, t, name); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func fullTests() []string { return append(briefTests(), collectorTests()...) }
 
 func collectorTests() []string {
 	return []string{
-		"host/cgroup", "collect/calls", "collect/cgroup", "collect/disk", "collect/guest", "collect/host", "collect/link",
+		"host/cgroup", "host/network", "collect/calls", "collect/cgroup", "collect/disk", "collect/guest", "collect/host", "collect/link",
 		"collect/proc", "collect/system",
 	}
 }
