@@ -23,13 +23,19 @@ const (
 	ByAnswers   By = "answers"   // the time of an answer, with all workers waiting for one
 	ByWorkers   By = "workers"   // the client: its workers did not wait for answers
 	ByScheduler By = "scheduler" // placing the pods; of deployments, making them too
-	ByNodes     By = "nodes"     // kubelets and runtimes
+	ByNodes     By = "nodes"     // kubelets and runtimes, if nothing says what of them
 	ByOutage    By = "outage"    // the API server could not be reached
+
+	// In the nodes.
+	ByNodeCPU By = "node-cpu" // the nodes' processors
+	ByDisk    By = "disk"     // the disk of the load's own node
+	ByPull    By = "pull"     // pulling images
+	ByRuntime By = "runtime"  // creating sandboxes, creating and starting containers
+	ByKubelet By = "kubelet"  // what no request to the runtime explains: queues, polls, mounts
 
 	// Only of images that the load builds.
 	ByBuild By = "build" // reading, packing and compressing the files
 	ByPush  By = "push"  // pushing the image
-	ByPull  By = "pull"  // the node's pull
 
 	// Only of claims.
 	ByProvisioner By = "provisioner" // creating or removing volumes
@@ -84,7 +90,8 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	case most == p.Placed:
 		return Bound{ByScheduler, most / all, parts}
 	default:
-		return Bound{ByNodes, most / all, fmt.Sprintf("%s; %s ran %s", parts, counted(p.Nodes, "node"), counted(s.Pods, "pod"))}
+		b := s.inNodes(p.Ran, true)
+		return Bound{b.By, cmp.Or(b.Share, most/all), fmt.Sprintf("%s; %s ran %s%s", parts, counted(p.Nodes, "node"), counted(s.Pods, "pod"), b.Text)}
 	}
 }
 

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -138,6 +139,9 @@ func (s *Step) pipeline(rate float64, workers int) Bound {
 			}
 		}
 		b = Bound{busy[i].by, min(1, busy[i].took/(busy[0].took+busy[1].took+busy[2].took)), b.Text + fmt.Sprintf("; all %d workers were busy", workers)}
+	case b.By == ByNodes:
+		in := s.inNodes(parts[most].took, false)
+		b = Bound{in.By, cmp.Or(in.Share, b.Share), b.Text + in.Text}
 	}
 	return b
 }

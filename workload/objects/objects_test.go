@@ -217,22 +217,91 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestNodesBound: what bound pods in their nodes, by the readings of kubelets, processors and disks.
+func TestNodesBound(t *testing.T) {
+	k := Kubelets{RealPods: 5, Nodes: 2, Pods: 5, Sandbox: 0.41, Create: 0.1, Begin: 0.12, Cores: 1, Processors: 4, Poll: 1.1}
+	with := func(change func(k *Kubelets)) *Kubelets {
+		out := k
+		change(&out)
+		return &out
+	}
+	for name, c := range map[string]struct {
+		k    *Kubelets
+		ran  float64
+		want By
+		says string
+	}{
+		"older than the readings": {nil, 2, ByNodes, "2 s until it ran; 2 nodes ran 5 pods"},
+		"no right":                {&Kubelets{RealPods: 5, Missing: "the load lacks the right to get nodes/proxy"}, 2, ByNodes, "ran 5 pods; the load lacks the right to get nodes/proxy"},
+		"no right, own node":      {&Kubelets{RealPods: 5, Missing: "the load lacks the right to get nodes/proxy", Cores: 1.9, Processors: 2}, 2, ByNodeCPU, "1.9 of 2 processors were busy; the load lacks"},
+		"a restart":               {&Kubelets{RealPods: 5, Missing: "the kubelet of node n1 restarted"}, 2, ByNodes, "n1 restarted"},
+		"simulated":               {&Kubelets{Simulated: 2, SimulatedPods: 5}, 2, ByNodes, "; 2 simulated nodes (kwok) ran 5 pods: kwok's own delay, no runtime"},
+		"mostly simulated":        {with(func(k *Kubelets) { k.Simulated, k.SimulatedPods, k.Cores = 1, 6, 4 }), 2, ByNodes, "1 simulated node (kwok) ran 6 pods"},
+		"the kubelet":             {&k, 1.9, ByKubelet, "on 2 nodes: 410 ms to create the sandbox, 220 ms to create and start containers, 0 ms to pull images, and 1.27 s that the kubelet and its watch took; the kubelet polled the runtime every 1.1 s; 1.0 of 4 processors were busy"},
+		"the runtime":             {&k, 1, ByRuntime, "370 ms that the kubelet"},
+		"a pull":                  {with(func(k *Kubelets) { k.Pull = 3 }), 4, ByPull, "3 s to pull images"},
+		"processors":              {with(func(k *Kubelets) { k.Cores = 3.3 }), 1, ByNodeCPU, "3.3 of 4 processors"},
+		"a disk":                  {with(func(k *Kubelets) { k.Disk = 0.9 }), 1, ByDisk, "the busiest disk of the load's node was busy for 90 % of the step"},
+		"more than it took":       {with(func(k *Kubelets) { k.Sandbox = 9 }), 1, ByRuntime, "0 ms that the kubelet"},
+	} {
+		s := Step{Made: 5, Pods: 5, Start: &Starts{Answered: 0.1, Placed: 0.2, Ran: c.ran, Nodes: 2}, Kubelets: c.k}
+		if b := s.Bound(0, 4); b.By != c.want || !strings.Contains(b.Text, c.says) || b.Share <= 0 || b.Share > 1 {
+			t.Errorf("%s: %+v, want %s and %q", name, b, c.want, c.says)
+		}
+	}
+}
+
+// TestKubelets: what kubelets said is among the samples of its step; what they cannot say is refused.
+func TestKubelets(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := param.Fill(New().Params(), param.Values{"count": "12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(k string) (record.Reading, error) {
+		return New().Parse(roleLoad, v, strings.NewReader(strings.Replace(string(b), `{"step":{`, `{"step":{"kubelets":{`+k+`},`, 1)))
+	}
+	rd, err := with(`"nodes":2,"pods":4,"sandbox_s":0.5,"cores":1.5,"processors":2,"disk":0.25`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"kubelets": 2, "start_sandbox": 0.5, "nodes_cpu": 1.5, "node_disk_busy": 0.25}
+	for _, s := range rd.Samples {
+		if v, is := want[s.Name]; is && s.Value == v && s.Labels == record.MakeLabels(record.LabelStep, "1") {
+			delete(want, s.Name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no sample has %v", want)
+	}
+	for _, k := range []string{`"nodes":-1`, `"simulated_pods":1000001`, `"sandbox_s":-1`, `"pull_s":86401`, `"cores":-1`, `"disk":3`, `"missing":"` + strings.Repeat("x", maxText+1) + `"`} {
+		if _, err := with(k); err == nil {
+			t.Errorf("%.40s: it is accepted", k)
+		}
+	}
+}
+
 // TestPipelineBound: the longest part of an image's way to its pod binds the step. If images wait longer for a worker than they take, it is what the
 // workers do.
 func TestPipelineBound(t *testing.T) {
 	for _, c := range []struct {
 		waited, built, pushed, answered, placed, pulled, ran float64
 		want                                                 By
+		kubelets                                             *Kubelets
 	}{
-		{0, 3, 1, 0.1, 0.1, 1, 2, ByBuild},
-		{0, 1, 3, 0.1, 0.1, 1, 2, ByPush},
-		{0, 1, 1, 0.1, 0.1, 3, 4, ByPull},
-		{0, 1, 1, 0.1, 0.1, 1, 5, ByNodes},
-		{0, 1, 1, 0.1, 5, 1, 2, ByScheduler},
-		{20, 1, 2, 0.1, 5, 1, 2, ByPush},
-		{20, 2, 1, 0.1, 5, 1, 2, ByBuild},
+		{0, 3, 1, 0.1, 0.1, 1, 2, ByBuild, nil},
+		{0, 1, 3, 0.1, 0.1, 1, 2, ByPush, nil},
+		{0, 1, 1, 0.1, 0.1, 3, 4, ByPull, nil},
+		{0, 1, 1, 0.1, 0.1, 1, 5, ByNodes, nil},
+		{0, 1, 1, 0.1, 0.1, 1, 5, ByRuntime, &Kubelets{RealPods: 1, Nodes: 1, Pods: 1, Sandbox: 2.5, Pull: 9}}, // the pull is a part of its own
+		{0, 1, 1, 0.1, 5, 1, 2, ByScheduler, nil},
+		{20, 1, 2, 0.1, 5, 1, 2, ByPush, nil},
+		{20, 2, 1, 0.1, 5, 1, 2, ByBuild, nil},
 	} {
-		s := Step{Start: &Starts{Answered: c.answered, Placed: c.placed, Ran: c.ran, Image: []Stage{{Name: Waited, Part: c.waited}, {Name: Built, Part: c.built}, {Name: Pushed, Part: c.pushed}, {Name: Pulled, Part: c.pulled}}}}
+		s := Step{Kubelets: c.kubelets, Start: &Starts{Answered: c.answered, Placed: c.placed, Ran: c.ran, Image: []Stage{{Name: Waited, Part: c.waited}, {Name: Built, Part: c.built}, {Name: Pushed, Part: c.pushed}, {Name: Pulled, Part: c.pulled}}}}
 		if b := s.Bound(1, 8); b.By != c.want || b.Share <= 0 || b.Share > 1 {
 			t.Errorf("%+v: bound by %+v", c, b)
 		}

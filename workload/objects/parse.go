@@ -148,6 +148,11 @@ func (s *Step) sane() error {
 	if x := s.Server; x != nil && (!fine(maxSum, x.Cores, x.Rejected, x.Queued, x.Store, x.Stores) || !fine(1e18, x.Memory) || x.Processors < 0 || x.Processors > 1e6) {
 		return errors.New("the readings of the API server are out of range")
 	}
+	if k := s.Kubelets; k != nil {
+		if err := k.sane(); err != nil {
+			return err
+		}
+	}
 	if s.Claims != nil {
 		return s.Claims.sane(s.Made)
 	}
@@ -309,6 +314,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		add("start_ran", record.Second, s.Start.Ran)
 	}
 	s.Server.samples(add)
+	s.Kubelets.samples(add)
 	bound := func(name string, b Bound) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, record.LabelBound, string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	}

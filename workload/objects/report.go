@@ -42,6 +42,8 @@ type Step struct {
 	Start  *Starts `json:"start,omitempty"`
 	Claims *Claims `json:"claims,omitempty"`
 	Server *Server `json:"server,omitempty"` // nil: it could not be read
+	// Kubelets is what the nodes did that took the step's pods; nil: the step had no pods, or the load is older than these readings.
+	Kubelets *Kubelets `json:"kubelets,omitempty"`
 	// Node is what the load's own node said in the step, if its pods run there. The last one is of its plateau, after the
 	// pause, with all that was written on the disks. The first step begins with one of before.
 	Node   []Reading `json:"node,omitempty"`
@@ -84,6 +86,25 @@ type Server struct {
 	Store      float64 `json:"store_s"`      // that requests to etcd took, summed over those that change something
 	Stores     float64 `json:"stores"`       // such requests
 	Processors int     `json:"processors"`   // of its node; 0: not known
+}
+
+// Kubelets is what the kubelets' metrics say of the nodes that took a step's pods. It counts the starts of all pods on these nodes.
+type Kubelets struct {
+	Simulated     int     `json:"simulated,omitempty"`      // simulated nodes that took pods, and have neither kubelet nor runtime
+	SimulatedPods int     `json:"simulated_pods,omitempty"` // pods of the step on them
+	RealPods      int     `json:"real_pods,omitempty"`      // on other nodes
+	Nodes         int     `json:"nodes"`                    // whose kubelets were read before and after the step
+	Missing       string  `json:"missing,omitempty"`        // why others were not read
+	Pods          float64 `json:"pods"`                     // whose sandboxes these kubelets had created
+	Sandbox       float64 `json:"sandbox_s"`                // time for each of these pods: to create its sandbox,
+	Create        float64 `json:"create_s"`                 // to create its containers,
+	Begin         float64 `json:"begin_s"`                  // to start them,
+	Pull          float64 `json:"pull_s"`                   // to pull their images,
+	Queued        float64 `json:"queued_s"`                 // and from when the kubelet saw it until a worker took it
+	Poll          float64 `json:"poll_s"`                   // the mean time between two polls of the runtime for what changed; 0: not known
+	Cores         float64 `json:"cores"`                    // that ran on nodes whose processors were read
+	Processors    float64 `json:"processors"`               // of these nodes; 0: none was read
+	Disk          float64 `json:"disk,omitempty"`           // part of the step that the busiest disk of the load's own node was busy; 0: not known, or idle
 }
 
 // Reading is what the load's node says at a moment.
