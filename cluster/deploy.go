@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -156,6 +157,20 @@ func (d *deployment) load() []kube.Object {
 	}
 }
 
+// lessened takes the rules that loads can do without from a ClusterRole that the API server refused, and reports whether to try again:
+// a user can give only rights that he has. Only the refusal tells that, because not every authorizer says what its rules are.
+func lessened(obj kube.Object, err error) bool {
+	role, is := obj.(*rbacv1.ClusterRole)
+	if !is || !apierrors.IsForbidden(err) {
+		return false
+	}
+	all := len(role.Rules)
+	role.Rules = slices.DeleteFunc(role.Rules, func(p rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(LoadRules(), func(r Rule) bool { return r.Optional && reflect.DeepEqual(r.PolicyRule, p) })
+	})
+	return len(role.Rules) < all
+}
+
 // needsAPI reports whether a role of a study uses the cluster's API.
 func needsAPI(r site.Request, loads map[string]workload.Workload) (bool, error) {
 	uses, err := (&trial.Maker{Study: r.Study, Catalogue: r.Catalogue, Workloads: loads}).Wanted(func(role workload.Role) []string {
@@ -245,6 +260,9 @@ func (d *deployment) createAll(ctx context.Context, objects ...kube.Object) erro
 		err := d.api.Create(ctx, obj)
 		if p, is := obj.(*corev1.Pod); is && err != nil && len(pod.Limit(p, err)) > 0 { // its limits are not of what is measured
 			err = d.api.Create(ctx, p)
+		}
+		if lessened(obj, err) {
+			err = d.api.Create(ctx, obj)
 		}
 		if err != nil {
 			return d.cannotCreate(obj, err)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,6 +85,27 @@ func TestQuotaOfPods(t *testing.T) {
 	err := d.createAll(t.Context(), pod.Coordinator(d.meta("c"), "registry/tare", "s", 1))
 	if want := "cannot create the Pod c in namespace bench: ResourceQuota q of namespace bench refuses pods"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestLessened: the load gets the rights that its user has. Rights that it cannot do without stay, and so does the refusal.
+func TestLessened(t *testing.T) {
+	fake, where := newFake(t)
+	s := &Site{Image: "registry/tare"}
+	if err := s.Reach(where); err != nil {
+		t.Fatal(err)
+	}
+	d := &deployment{api: s.api}
+	d.name("t1", "")
+	has := func() bool {
+		return strings.Contains(fmt.Sprint(fake.roles[len(fake.roles)-1].Rules), "nodes/proxy")
+	}
+	for denies, tries := range map[string]int{"": 1, "nodes/proxy": 2, "namespaces": 2} {
+		fake.grants, fake.roles = denies, nil
+		err := d.createAll(t.Context(), d.load()...)
+		if (err != nil) != (denies == "namespaces") || len(fake.roles) != tries || has() != (denies == "") {
+			t.Errorf("without %q: %d tries, the last with nodes/proxy: %t, %v", denies, len(fake.roles), has(), err)
+		}
 	}
 }
 

@@ -307,6 +307,9 @@ func (s *Site) Judge(ctx context.Context, all []Manifest) (out []Judgement, err 
 		if p, is := obj.(*corev1.Pod); is && err != nil && p.Labels[pod.LabelTrial] == "" && len(pod.Limit(p, err)) > 0 { // as a run does with its own pods
 			err = s.api.Try(ctx, p)
 		}
+		if lessened(obj, err) {
+			err = s.api.Try(ctx, obj)
+		}
 		_, binds := obj.(*rbacv1.RoleBinding)
 		switch {
 		case err != nil && binds && kube.IsGone(err):

@@ -52,7 +52,7 @@ func CoordinatorRules() []Rule {
 }
 
 // LoadRules are the rights of roles that use the cluster's API: the loads on objects and claims, in namespaces that they
-// create.
+// create. They get an optional one only from a user who has it.
 func LoadRules() []Rule {
 	metrics := whole(Rule{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}, Why: "read the API server's own metrics; without it, studies do not say what bound it"})
 	kinds := map[string][]string{} // by group
@@ -70,7 +70,8 @@ func LoadRules() []Rule {
 		whole(rule("see when volumes are attached and detached", "storage.k8s.io", []string{"volumeattachments"}, "list", "watch")),
 		whole(rule("find the StorageClass of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
 		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
-		whole(rule("check that the node whose memory is read is the one that the load runs on", "", []string{"nodes"}, "get")),
+		whole(rule("find the nodes that run the objects' pods, and whether the load runs on one of them", "", []string{"nodes"}, "get", "list")),
+		optional(whole(rule("read the kubelets' metrics, which say what on the nodes bound the pods", "", []string{"nodes/proxy"}, "get"))),
 	}
 	for _, group := range slices.Sorted(maps.Keys(kinds)) {
 		if group != "" {
@@ -117,6 +118,9 @@ func UserRules(t Tier) []Rule {
 	if t.Objects && t.Own {
 		out = append(out, whole(rule("give the load on objects or claims its rights, which Kubernetes deletes with the study's namespace", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
 		for _, r := range LoadRules() {
+			if r.Optional { // it reaches into all pods of all nodes: nobody should have it for tare alone
+				continue
+			}
 			r.Why += "; only the load on objects or claims does this"
 			out = append(out, r)
 		}
