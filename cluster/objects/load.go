@@ -27,6 +27,8 @@ type load struct {
 	todo *script
 	pods *pods // nil: the objects have none
 	node *node // nil: the load does not read it
+	// kubelets are the nodes that may take pods; nil: the objects have none.
+	kubelets *kubelets
 	// volumes follows the claims; nil: no claims.
 	volumes *volumes
 	print   func(objects.Line) error
@@ -112,6 +114,8 @@ func (l *load) run(ctx context.Context) (err error) {
 	defer stop()
 	if l.pods != nil {
 		go l.pods.watch(watching, l.api, labelLoad+"="+l.id)
+		l.kubelets = findKubelets(ctx, l.api, &l.options)
+		defer l.kubelets.close()
 	}
 	if l.volumes != nil {
 		if err = l.volumes.watch(watching, l.api, labelLoad+"="+l.id); err != nil {
@@ -204,6 +208,10 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 		}
 		s.Node = readings[len(readings)-1:]
 	}
+	var nodes *nodesReading
+	if todo.pods {
+		nodes = l.kubelets.read(ctx)
+	}
 	before := l.api.metrics(ctx)
 	for i := range todo.batches {
 		b := &todo.batches[i]
@@ -226,7 +234,7 @@ func (l *load) step(ctx context.Context, number int) (*objects.Step, error) {
 		s.Failed, s.Why = missing, cmp.Or(s.Why, fmt.Sprintf("%d of %d requests were not made within %s", missing, todo.requests, param.FormatDuration(l.timeout)))
 	}
 	if todo.pods {
-		if err := l.started(ctx, s); err != nil {
+		if err := l.started(ctx, s, nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -290,13 +298,15 @@ func (l *load) settle(ctx context.Context, b *batch, s *objects.Step) {
 	}
 }
 
-// started sums up the starts of a step's pods.
-func (l *load) started(ctx context.Context, s *objects.Step) (err error) {
+// started sums up the starts of a step's pods, before which the nodes were read.
+func (l *load) started(ctx context.Context, s *objects.Step, before *nodesReading) (err error) {
 	end := time.Now()
 	all, message := l.pods.take()
+	after := l.kubelets.read(ctx)
 	l.pods.mu.Lock()
 	s.Pods, s.Broken = l.pods.running, l.pods.broken
 	l.pods.mu.Unlock()
+	s.Kubelets = l.kubelets.since(before, after, all)
 	if l.build != "" {
 		if err := l.pulls(ctx, all); err != nil {
 			return err

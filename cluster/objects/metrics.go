@@ -52,9 +52,27 @@ func (a *api) metrics(ctx context.Context) *readings {
 	return r
 }
 
-// parseMetrics reads metrics in the text format of Prometheus
-// (https://prometheus.io/docs/instrumenting/exposition_formats/). Only the lines of those that count go to its parser, which keeps all
-// that it is given.
+// scan reads metrics in the text format of Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats/). Only the lines of
+// those that are wanted go to its parser, which keeps all that it is given. Without the lines of their types, all are untyped.
+func scan(in io.Reader, wanted func(name string) bool) (map[string]*dto.MetricFamily, error) {
+	var kept bytes.Buffer
+	sc := bufio.NewScanner(in)
+	sc.Buffer(nil, maxLine)
+	for sc.Scan() {
+		line := sc.Bytes()
+		if end := bytes.IndexAny(line, "{ "); end > 0 && wanted(string(line[:end])) {
+			kept.Write(line)
+			kept.WriteByte('\n')
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return nil, err
+	}
+	var parser expfmt.TextParser
+	return parser.TextToMetricFamilies(&kept)
+}
+
+// parseMetrics reads the metrics of an API server.
 func parseMetrics(in io.Reader) (*readings, error) {
 	r := &readings{at: time.Now()}
 	to := map[string]*float64{
@@ -67,21 +85,7 @@ func parseMetrics(in io.Reader) (*readings, error) {
 		etcdCount:                     &r.stores,
 		"go_sched_gomaxprocs_threads": &r.threads,
 	}
-	var kept bytes.Buffer
-	sc := bufio.NewScanner(in)
-	sc.Buffer(nil, maxLine)
-	for sc.Scan() {
-		line := sc.Bytes()
-		if end := bytes.IndexAny(line, "{ "); end > 0 && to[string(line[:end])] != nil {
-			kept.Write(line)
-			kept.WriteByte('\n')
-		}
-	}
-	if err := sc.Err(); err != nil {
-		return nil, err
-	}
-	var parser expfmt.TextParser
-	families, err := parser.TextToMetricFamilies(&kept)
+	families, err := scan(in, func(name string) bool { return to[name] != nil })
 	if err != nil {
 		return nil, fmt.Errorf("the API server's metrics: %w", err)
 	}

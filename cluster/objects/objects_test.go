@@ -330,13 +330,18 @@ func TestMetrics(t *testing.T) {
 }
 
 func FuzzMetrics(f *testing.F) {
-	text, err := os.ReadFile("testdata/metrics.txt")
-	if err != nil {
-		f.Fatal(err)
+	for _, name := range []string{"metrics", "kubelet"} {
+		text, err := os.ReadFile("testdata/" + name + ".txt")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
 	}
-	f.Add(string(text))
 	f.Add("process_cpu_seconds_total{ 1\nprocess_cpu_seconds_total}{ 1\nprocess_cpu_seconds_total{} \n")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseMetrics(strings.NewReader(text)) })
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, _ = parseMetrics(strings.NewReader(text))
+		_ = (&kubeletReading{took: map[string]float64{}, count: map[string]float64{}}).parse(strings.NewReader(text))
+	})
 }
 
 // TestRestarted: a server that was away may refuse everything for a while; what it refuses without that, it refuses for good.
