@@ -91,7 +91,10 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 		return Bound{ByScheduler, most / all, parts}
 	default:
 		b := s.inNodes(p.Ran, true)
-		return Bound{b.By, cmp.Or(b.Share, most/all), fmt.Sprintf("%s; %s ran %s%s", parts, counted(p.Nodes, "node"), counted(s.Pods, "pod"), b.Text)}
+		if k := s.Kubelets; k == nil || k.RealPods > 0 {
+			parts += fmt.Sprintf("; %s ran %s", counted(p.Nodes, "node"), counted(s.Pods, "pod"))
+		}
+		return Bound{b.By, cmp.Or(b.Share, most/all), parts + b.Text}
 	}
 }
 

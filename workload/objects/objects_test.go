@@ -235,7 +235,7 @@ func TestNodesBound(t *testing.T) {
 		"no right":                {&Kubelets{RealPods: 5, Missing: "the load lacks the right to get nodes/proxy"}, 2, ByNodes, "ran 5 pods; the load lacks the right to get nodes/proxy"},
 		"no right, own node":      {&Kubelets{RealPods: 5, Missing: "the load lacks the right to get nodes/proxy", Cores: 1.9, Processors: 2}, 2, ByNodeCPU, "1.9 of 2 processors were busy; the load lacks"},
 		"a restart":               {&Kubelets{RealPods: 5, Missing: "the kubelet of node n1 restarted"}, 2, ByNodes, "n1 restarted"},
-		"simulated":               {&Kubelets{Simulated: 2, SimulatedPods: 5}, 2, ByNodes, "; 2 simulated nodes (kwok) ran 5 pods: kwok's own delay, no runtime"},
+		"simulated":               {&Kubelets{Simulated: 2, SimulatedPods: 5}, 2, ByNodes, "2 s until it ran; 2 simulated nodes (kwok) ran 5 pods: kwok's own delay, no runtime"},
 		"mostly simulated":        {with(func(k *Kubelets) { k.Simulated, k.SimulatedPods, k.Cores = 1, 6, 4 }), 2, ByNodes, "1 simulated node (kwok) ran 6 pods"},
 		"the kubelet":             {&k, 1.9, ByKubelet, "on 2 nodes: 410 ms to create the sandbox, 220 ms to create and start containers, 0 ms to pull images, and 1.27 s that the kubelet and its watch took; the kubelet polled the runtime every 1.1 s; 1.0 of 4 processors were busy"},
 		"the runtime":             {&k, 1, ByRuntime, "370 ms that the kubelet"},
