@@ -10,13 +10,12 @@ import (
 
 // sane refuses what no kubelets say.
 func (k *Kubelets) sane() error {
-	switch {
-	case min(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes) < 0 || max(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes) > maxCount || len(k.Missing) > maxText:
-	case !fine(maxTime, k.Sandbox, k.Create, k.Begin, k.Pull, k.Queued, k.Poll) || !fine(maxSum, k.Pods, k.Cores, k.Processors) || !fine(2, k.Disk):
-	default:
-		return nil
+	least, most := min(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes), max(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes)
+	if least < 0 || most > maxCount || len(k.Missing) > maxText || !fine(maxTime, k.Sandbox, k.Create, k.Begin, k.Pull, k.Queued, k.Poll) ||
+		!fine(maxSum, k.Pods, k.Cores, k.Processors) || !fine(2, k.Disk) {
+		return errors.New("the readings of the kubelets are out of range")
 	}
-	return errors.New("the readings of the kubelets are out of range")
+	return nil
 }
 
 // samples adds what kubelets said; nil: nobody read them.
@@ -102,10 +101,11 @@ func (s *Step) inNodes(took float64, pulls bool) (b Bound) {
 		b.Text += "; " + k.Missing
 	}
 	most := max(rest, runtime, pull)
+	polled := k.read() && most == rest && rest <= k.Poll // more processors would not shorten the wait for a poll
 	switch {
 	case k.SimulatedPods > k.RealPods: // the means are kwok's
 		return b
-	case cpu >= full:
+	case cpu >= full && !polled:
 		b.By, b.Share = ByNodeCPU, min(1, cpu)
 	case disk >= full:
 		b.By, b.Share = ByDisk, min(1, disk)

@@ -23,6 +23,7 @@ func cases() []workloadtest.Case {
 		{Name: "configmaps", Params: param.Values{"object": ConfigMap, "count": "90", "churn": "10"}, Outputs: out("configmaps.jsonl")},
 		{Name: "a rate", Params: param.Values{"object": ConfigMap, "count": "30", "steps": "2", "rate": "50"}, Outputs: out("rate.jsonl")},
 		{Name: "its own node", Params: own(), Outputs: out("own.jsonl")},
+		{Name: "kubelets", Params: param.Values{"count": "20", "steps": "2", "class": "runc"}, Outputs: out("kubelets.jsonl")},
 		{Name: "a class of objects without pods", Params: param.Values{"object": Secret, "class": "gvisor"}, Refused: true},
 		{Name: "nodes of objects without pods", Params: param.Values{"object": Service, "nodes": Any}, Refused: true},
 		{Name: "a class on nodes that run nothing", Params: param.Values{"nodes": Simulated, "class": "gvisor"}, Refused: true},
@@ -241,6 +242,8 @@ func TestNodesBound(t *testing.T) {
 		"the runtime":             {&k, 1, ByRuntime, "370 ms that the kubelet"},
 		"a pull":                  {with(func(k *Kubelets) { k.Pull = 3 }), 4, ByPull, "3 s to pull images"},
 		"processors":              {with(func(k *Kubelets) { k.Cores = 3.3 }), 1, ByNodeCPU, "3.3 of 4 processors"},
+		"more than a poll":        {with(func(k *Kubelets) { k.Cores = 3.3 }), 1.9, ByNodeCPU, "1.27 s that the kubelet"},
+		"a poll":                  {with(func(k *Kubelets) { k.Cores = 3.3 }), 1.7, ByKubelet, "1.07 s that the kubelet"},
 		"a disk":                  {with(func(k *Kubelets) { k.Disk = 0.9 }), 1, ByDisk, "the busiest disk of the load's node was busy for 90 % of the step"},
 		"more than it took":       {with(func(k *Kubelets) { k.Sandbox = 9 }), 1, ByRuntime, "0 ms that the kubelet"},
 	} {
