@@ -28,7 +28,7 @@ type grid struct {
 const gap = 2
 
 // render lays a grid out in width columns: cells on one line; else on two; else
-// in several tables, each with as many columns as fit. If no column fits beside the
+// with the first cells on lines of their own, if it is grouped; else in several tables, each with as many columns as fit. If no column fits beside the
 // keys, it is a list.
 func (g grid) render(o Options) string {
 	if g.sparing && sum(g.widths(false)) > o.width() {
@@ -43,6 +43,11 @@ func (g grid) render(o Options) string {
 	for _, stacked := range []bool{false, true} {
 		if sum(g.widths(stacked)) <= o.width() {
 			return g.table(o, stacked, all(len(g.header)))
+		}
+	}
+	for _, stacked := range []bool{false, true} {
+		if g.grouped && g.keys > 1 && sum(g.widths(stacked)[1:]) <= o.width() {
+			return g.headed(o, stacked)
 		}
 	}
 	w := g.widths(true)
@@ -62,6 +67,27 @@ func (g grid) render(o Options) string {
 		parts = append(parts, g.table(o, true, cols))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// headed draws a table without its first column. The names that stand in it are lines of their own, each above its rows.
+func (g grid) headed(o Options, stacked bool) string {
+	rest := grid{keys: g.keys - 1, header: g.header[1:], left: g.left, rows: make([][]section.Cell, len(g.rows))}
+	names := make(map[int]string) // by the line that each stands before
+	line := 2                     // below the header
+	for k, r := range g.rows {
+		if k == 0 || r[0].First != g.rows[k-1][0].First {
+			names[line] = wrap(r[0].First, o.width(), "  ") + "\n"
+		}
+		rest.rows[k] = r[1:]
+		if line++; stacked && slices.ContainsFunc(r, tells) {
+			line++
+		}
+	}
+	var out strings.Builder
+	for n, text := range strings.Split(strings.TrimSuffix(rest.table(o, stacked, all(len(rest.header))), "\n"), "\n") {
+		out.WriteString(names[n] + text + "\n")
+	}
+	return out.String()
 }
 
 // bare leaves out what does not fit into the width, at last the last columns.
