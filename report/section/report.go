@@ -14,6 +14,9 @@ import (
 // maxTreatments bounds how many have a sentence above the table.
 const maxTreatments = 6
 
+// maxLoads bounds how many loads have one.
+const maxLoads = 8
+
 // maxHosts bounds the machines that are described.
 const maxHosts = 100
 
@@ -166,9 +169,13 @@ func hostWarnings(hosts []record.Host) []Block {
 // treatment. How far the study is stands at the end of the report.
 func Answer(r *analyse.Result) *Section {
 	s := &Section{ID: "answer"}
-	said := 0
+	said, loads := 0, 0
 	for _, x := range words.Answer(r, words.Options{}) {
 		switch {
+		case x.Load:
+			if loads++; loads <= maxLoads {
+				s.Item("", x.Text)
+			}
 		case x.About == "" && x.Tone == words.Note && said > 0:
 		case x.About == "":
 			s.Text(x.Text)
@@ -178,7 +185,7 @@ func Answer(r *analyse.Result) *Section {
 			}
 		}
 	}
-	if more := said - maxTreatments; more > 0 {
+	if more := max(0, said-maxTreatments) + max(0, loads-maxLoads); more > 0 {
 		s.Item("", fmt.Sprintf("and %d more; --full has all", more))
 	}
 	return s

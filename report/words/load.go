@@ -35,14 +35,23 @@ func Bound(c *analyse.Comparison) string {
 }
 
 // LoadFigures are the figures of a step of a load that a report draws, in their order: those of the load's node, those of pods,
-// those of claims, then those of both.
+// those of claims, then those of both, then those of the API server.
 func LoadFigures() []string {
 	out := append(NodeFigures(), "pod_start_p50", "pod_start_p99")
 	for _, s := range slices.Concat(ClaimStages(), RemovalStages()) {
 		out = append(out, s.Name+"_p95")
 	}
-	return append(out, "api_latency_p99", "rate", "removal_rate")
+	return append(append(out, "api_latency_p99", "rate", "removal_rate"), ServerFigures()[:3]...)
 }
+
+// ServerFigures are those of the API server: its processors and memory, the mean time of a write to etcd, the time that requests waited in
+// its queues, and the requests that it refused for that.
+func ServerFigures() []string {
+	return []string{"server_cpu", "server_memory", "store_mean", "server_queued", "server_rejected"}
+}
+
+// PipelineSteps are the steps of an image in a pipeline. Their percentiles begin with these names.
+func PipelineSteps() []string { return []string{"waited", "built", "pushed", "pulled", "started"} }
 
 // NodeFigures are those of the node, counted from before the first step.
 func NodeFigures() []string {

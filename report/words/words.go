@@ -47,6 +47,7 @@ type Sentence struct {
 	Tone  Tone   `json:"tone"`
 	Text  string `json:"text"`
 	Short string `json:"short,omitempty"`
+	Load  bool   `json:"load,omitempty"` // it says what a load came to
 }
 
 // Options of the sentences.
@@ -68,6 +69,14 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 		return nil
 	}
 	out := []Sentence{Headline(r)}
+	loads := Loads(r)
+	if len(loads) == 1 && out[0].Text == loads[0].Text {
+		loads = nil
+	}
+	out = append(out, loads...)
+	if s := Serving(r); s != "" {
+		out = append(out, Sentence{Tone: Note, Text: s})
+	}
 	_, sides := Sides(r)
 	for _, k := range sides {
 		var of []*analyse.Comparison
@@ -83,7 +92,7 @@ func Answer(r *analyse.Result, opt Options) []Sentence {
 		}
 		tone, text, short := costs(of, opt.items())
 		head := named(r, k.Name) + ": "
-		out = append(out, Sentence{k.Of[0].Key, tone, head + text + idles(r, k.Of[0].Cell[0]), head + short})
+		out = append(out, Sentence{About: k.Of[0].Key, Tone: tone, Text: head + text + idles(r, k.Of[0].Cell[0]), Short: head + short})
 	}
 	if p := r.Published; p != nil && p.Judged() > 0 {
 		out = append(out, Sentence{Tone: Note, Text: p.Summary})
@@ -192,6 +201,11 @@ func Headline(r *analyse.Result) Sentence {
 		if k == worse && (worst == nil || cost(c) > cost(worst)) {
 			worst = c
 		}
+	}
+	if loads := Loads(r); total == 0 && len(loads) == 1 {
+		return Sentence{Tone: Note, Text: loads[0].Text}
+	} else if total == 0 && len(loads) > 1 {
+		return Sentence{Tone: Note, Text: loadHeadline(r)}
 	}
 	if total == 0 || total == n[noValue]+n[skipped] && r.Trials == 0 {
 		return Sentence{Tone: Note, Text: "Nothing has been compared with " + Base(r) + "."}
