@@ -63,7 +63,11 @@ func Results(r *analyse.Result) *Section {
 	t := NewTable(3, append([]string{"workload", "response", "n"}, names...)...)
 	t.Grouped = true
 	for _, row := range r.Rows() {
-		cells := t.Row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, blocks(row))
+		n := blocks(row)
+		if only := &row[0]; len(row) == 1 && only.Baseline && only.Level.N > 0 { // nothing is compared with it
+			n = strconv.Itoa(only.Level.N)
+		}
+		cells := t.Row(words.Stratum(r, row[0].Workload, row[0].Shared, fixed), row[0].Response.Name, n)
 		for i := range row {
 			if c, ok := col[row[i].Treatment]; ok {
 				cells[3+c] = comparison(r, &row[i])
@@ -81,7 +85,11 @@ func Legend(r *analyse.Result) *Section {
 	if len(r.Compared) == 0 {
 		return s
 	}
-	s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", words.Base(r), perCent(r.Confidence)))
+	if alone(r) {
+		s.Note("The values are geometric means. n: good trials.")
+	} else {
+		s.Note(fmt.Sprintf("%s: the value. Others: ratio to it in the same block and its %s %% interval. n: blocks, each a run of all sandboxes.", words.Base(r), perCent(r.Confidence)))
+	}
 	seen := make(map[stat.Verdict]bool)
 	doubts, unequal, late := false, false, false
 	for i := range r.Compared {

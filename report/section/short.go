@@ -35,9 +35,24 @@ func Short(r *analyse.Result, hosts []record.Host, dir string) []*Section {
 		return []*Section{head, tunedAnswers(r), ended(r, dir)}
 	}
 	if alone(r) {
-		return []*Section{head, Results(r), Steps(r), ended(r, dir)}
+		if len(r.LoadSteps) == 0 {
+			return []*Section{head, Results(r), ended(r, dir)}
+		}
+		return []*Section{head, Answer(r), withoutSteps(r), steps(r, true), ended(r, dir)}
 	}
-	return []*Section{head, Answer(r), Costs(r), Steps(r), Settings(r), ended(r, dir)}
+	return []*Section{head, Answer(r), Costs(r), steps(r, true), Settings(r), ended(r, dir)}
+}
+
+// withoutSteps are the results of the workloads that have no steps, such as one that could not run.
+func withoutSteps(r *analyse.Result) *Section {
+	rest := *r
+	rest.Compared = slices.DeleteFunc(slices.Clone(r.Compared), func(c analyse.Comparison) bool {
+		return slices.ContainsFunc(r.LoadSteps, func(x analyse.LoadStep) bool { return x.Cell.Key() == c.Cell.Key() })
+	})
+	if len(rest.Compared) == 0 {
+		return &Section{}
+	}
+	return Results(&rest)
 }
 
 // alone reports whether a study has only the baseline. A study that loads a cluster may have no other sandbox.

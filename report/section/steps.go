@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,29 +10,42 @@ import (
 	"tare/analyse"
 	"tare/record"
 	"tare/report/words"
-	"tare/study"
 )
 
 // Steps shows the steps of loads that grow within a trial, and what bound each.
-func Steps(r *analyse.Result) *Section {
-	s := &Section{ID: "steps", Title: "Steps of the load", About: "medians; bound by: what took most of the time, and in how many trials"}
+func Steps(r *analyse.Result) *Section { return steps(r, false) }
+
+// steps are those of Steps; short: without what the API server did, of which a sentence is enough.
+func steps(r *analyse.Result, short bool) *Section {
+	other := ", not geometric means as above"
+	if short && alone(r) { // nothing above has any
+		other = ""
+	}
+	s := &Section{ID: "steps", Title: "Steps of the load", About: "medians of the trials" + other + "; bound by: what took most of the time, and in how many trials"}
 	if len(r.LoadSteps) == 0 {
 		return s
 	}
-	names := loadNames(r.LoadSteps)
-	var plain, claims [][]analyse.LoadStep
-	for _, cell := range stepCells(r.LoadSteps) {
-		if _, ok := cell[0].Value("bound_p50"); ok {
+	names := words.LoadNames(r.LoadSteps)
+	var pipelines, plain, claims [][]analyse.LoadStep
+	for _, cell := range words.StepCells(r.LoadSteps) {
+		switch {
+		case words.OfClaims(&cell[0]):
 			claims = append(claims, cell)
-		} else {
+		case words.StepFigure(&cell[0], "pushed_p50") != "":
+			pipelines = append(pipelines, cell)
+		default:
 			plain = append(plain, cell)
 		}
 	}
 	if len(plain) > 0 {
-		s.Table(objectSteps(plain, names))
+		s.Table(stepTable(plain, names, objectColumns(), true))
+		lastVerdicts(s, plain, names)
 	}
-	for _, cell := range plain {
-		lastVerdict(s, cell, names)
+	if len(pipelines) > 0 {
+		s.Head("Pipelines")
+		s.Table(stepTable(pipelines, names, pipelineColumns(), true))
+		s.Note("from waited on: the median image")
+		lastVerdicts(s, pipelines, names)
 	}
 	plateaus(s, plain, names)
 	for i, cell := range claims {
@@ -40,121 +54,120 @@ func Steps(r *analyse.Result) *Section {
 		if i == 0 {
 			s.Note("times are from when a claim was due; for gone and detached, from when its deletion was due")
 		}
-		lastVerdict(s, cell, names)
+		s.Head("What bound " + names[cell[0].Cell.Key()])
+		s.Table(claimBounds(cell))
+		lastVerdicts(s, [][]analyse.LoadStep{cell}, names)
 	}
 	if slices.ContainsFunc(r.LoadSteps, func(x analyse.LoadStep) bool {
 		return slices.ContainsFunc(x.Values, func(v analyse.LoadValue) bool { return v.AtLeast })
 	}) {
 		s.Note("> " + words.TooLate)
 	}
-	calls(s, slices.Concat(plain, claims), names)
+	all := slices.Concat(plain, pipelines, claims)
+	if worst := calls(all, names); short {
+		s.Note(worst.inWords)
+	} else {
+		server(s, all, names)
+		worst.show(s)
+	}
 	return s
 }
 
-// loadNames names the cells of loads by their workload and by the levels in which they differ.
-func loadNames(steps []analyse.LoadStep) map[string]string {
-	levels := map[string]map[string]bool{}
-	for i := range steps {
-		for _, l := range steps[i].Cell {
-			if levels[l.Factor] == nil {
-				levels[l.Factor] = map[string]bool{}
-			}
-			levels[l.Factor][l.Value] = true
-		}
-	}
-	names := map[string]string{}
-	for i := range steps {
-		var parts []string
-		for _, l := range steps[i].Cell {
-			switch {
-			case l.Factor == study.FactorWorkload:
-				parts = append(parts, l.Value)
-			case len(levels[l.Factor]) > 1:
-				parts = append(parts, l.Factor+"="+l.Value)
-			}
-		}
-		names[steps[i].Cell.Key()] = strings.Join(parts, " ")
-	}
-	return names
-}
-
-// stepCells returns the steps of each cell together.
-func stepCells(steps []analyse.LoadStep) (out [][]analyse.LoadStep) {
-	for from := 0; from < len(steps); {
-		to := from + 1
-		for to < len(steps) && steps[to].Cell.String() == steps[from].Cell.String() {
-			to++
-		}
-		out = append(out, steps[from:to])
-		from = to
-	}
-	return out
-}
-
-// lastVerdict explains what bound the last step of a cell.
-func lastVerdict(s *Section, cell []analyse.LoadStep, names map[string]string) {
-	x := &cell[len(cell)-1]
-	if x.Verdict == "" {
-		return
-	}
-	text := x.Verdict
-	if x.Removal != "" {
-		text += "; " + x.Removal
-	}
-	s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, text))
-}
-
-// objectSteps is the table of loads on objects and of pipelines. Figures that no step has are left out.
-func objectSteps(cells [][]analyse.LoadStep, names map[string]string) *Table {
-	figures := slices.DeleteFunc([]string{"objects", "rate", "api_latency_p99", "waited_p50", "built_p50", "pushed_p50", "pulled_p50", "started_p50", "pod_start_p50", "pod_start_p99"},
-		func(name string) bool {
-			return !slices.ContainsFunc(cells, func(cell []analyse.LoadStep) bool {
-				return slices.ContainsFunc(cell, func(x analyse.LoadStep) bool { _, ok := x.Value(name); return ok })
-			})
-		})
-	t := NewTable(2, append([]string{"of", "step"}, append(figures, "bound by")...)...)
+// lastVerdicts explain what bound the last step of each cell.
+func lastVerdicts(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 	for _, cell := range cells {
-		of := names[cell[0].Cell.Key()]
+		x := &cell[len(cell)-1]
+		if x.Verdict == "" {
+			continue
+		}
+		text := x.Verdict
+		if x.Removal != "" {
+			text += "; " + x.Removal
+		}
+		s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, text))
+	}
+}
+
+// A figure of a step, and its column.
+type stepColumn struct{ figure, head string }
+
+// objectColumns are those of a load on objects. Those that no step has are left out.
+func objectColumns() []stepColumn {
+	return []stepColumn{{"objects", "objects"}, {"rate", "a second"}, {"api_latency_p99", "API p99"}, {"pod_start_p50", "start p50"}, {"pod_start_p99", "start p99"}}
+}
+
+// pipelineColumns are those of a load that builds an image for each object.
+func pipelineColumns() []stepColumn {
+	out := []stepColumn{{"objects", "images"}, {"rate", "a second"}}
+	for _, step := range words.PipelineSteps() {
+		out = append(out, stepColumn{step + "_p50", step})
+	}
+	return append(out, stepColumn{"pod_start_p50", "start"})
+}
+
+// stepTable has a row for each step, and the columns that one of them has.
+func stepTable(cells [][]analyse.LoadStep, names map[string]string, columns []stepColumn, bounds bool) *Table {
+	columns = slices.DeleteFunc(columns, func(c stepColumn) bool {
+		return !slices.ContainsFunc(cells, func(cell []analyse.LoadStep) bool {
+			return slices.ContainsFunc(cell, func(x analyse.LoadStep) bool { return words.StepFigure(&x, c.figure) != "" })
+		})
+	})
+	t := NewTable(2, "of", "step")
+	t.Grouped = true
+	for _, c := range columns {
+		t.Add(c.head)
+	}
+	if bounds {
+		t.Add("bound by")
+	}
+	for _, cell := range cells {
 		for i := range cell {
 			x := &cell[i]
-			row := []string{of, strconv.Itoa(x.Step)}
-			for _, name := range figures {
-				row = append(row, stepFigure(x, name))
+			row := t.Row(names[x.Cell.Key()], strconv.Itoa(x.Step))
+			for k, c := range columns {
+				row[2+k].First = stepFigure(x, c.figure)
 			}
-			t.Row(append(row, boundBy(x.Bounds, x.Trials))...)
-			of = ""
+			if bounds {
+				row[len(row)-1] = boundBy(x.Bounds, x.Trials)
+			}
 		}
 	}
 	return t
 }
 
+// server shows what the API server did at each plateau.
+func server(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
+	heads := []string{"CPU", "memory", "write to etcd", "queued", "refused"}
+	columns := []stepColumn{{"objects", "objects"}}
+	for i, name := range words.ServerFigures() {
+		columns = append(columns, stepColumn{name, heads[i]})
+	}
+	of := slices.DeleteFunc(slices.Clone(cells), func(cell []analyse.LoadStep) bool { return words.StepFigure(&cell[0], columns[1].figure) == "" })
+	switch api := slices.ContainsFunc(cells, func(cell []analyse.LoadStep) bool { return words.StepFigure(&cell[0], "api_latency_p99") != "" }); {
+	case len(of) > 0:
+		s.Head("The API server at each plateau")
+		s.Table(stepTable(of, names, columns, false))
+		s.Note("CPU: mean while the step's objects were created; memory: at the end of that; queued: all waits in the API server's queues; refused: requests that it answered with 429. Etcd, scheduler and controller manager do not show their CPU and memory through the API: they are not read")
+	case api:
+		s.Note("the CPU and memory of the API server are not known, because its /metrics could not be read")
+	}
+}
+
 // plateaus shows the figures of the load's node at each plateau, for loads that read their node.
 func plateaus(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
-	figures, negative := words.NodeFigures(), false
-	t := NewTable(2, "of", "step", "pods", "memory", "page cache", "disk space", "written", "read")
-	for _, cell := range cells {
-		if _, ok := cell[0].Value(figures[0]); !ok {
-			continue
-		}
-		of := names[cell[0].Cell.Key()]
-		for i := range cell {
-			x := &cell[i]
-			row := []string{of, strconv.Itoa(x.Step), stepFigure(x, "pods")}
-			for _, name := range figures {
-				v, _ := x.Value(name)
-				negative = negative || v.Median < 0
-				row = append(row, stepFigure(x, name))
-			}
-			t.Row(row...)
-			of = ""
-		}
+	heads, columns := []string{"memory", "page cache", "disk", "written", "read"}, []stepColumn{{"pods", "pods"}}
+	for i, name := range words.NodeFigures() {
+		columns = append(columns, stepColumn{name, heads[i]})
 	}
-	if len(t.Rows) == 0 {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(cell []analyse.LoadStep) bool { return words.StepFigure(&cell[0], columns[1].figure) == "" })
+	if len(cells) == 0 {
 		return
 	}
 	s.Head("The node at each plateau, compared with before the first step")
-	s.Table(t)
-	if negative {
+	s.Table(stepTable(cells, names, columns, false))
+	if slices.ContainsFunc(slices.Concat(cells...), func(x analyse.LoadStep) bool {
+		return slices.ContainsFunc(words.NodeFigures(), func(name string) bool { v, _ := x.Value(name); return v.Median < 0 })
+	}) {
 		s.Note("a negative figure: other programs on the node released more than the pods took, so this plateau says nothing about the pods; run the study again while the node is quiet")
 	}
 	s.Note("these are figures of the whole node; pods that share the pages of their image add little page cache and little disk space")
@@ -167,10 +180,17 @@ const (
 	listObjective = 30.0
 )
 
-// calls shows the latency of the API by verb and resource, of the step in which it was greatest, beside the published objectives.
-func calls(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
+// apiCalls is the latency of the API by verb and resource: a table, and a sentence for where there is no room for it.
+type apiCalls struct {
+	table   *Table
+	inWords string
+}
+
+// calls finds the step in which each was greatest. Beside it stand the published objectives.
+func calls(cells [][]analyse.LoadStep, names map[string]string) (out apiCalls) {
 	t := NewTable(3, "of", "verb", "resource", "step", "p50", "p99", "objective", "")
 	t.Grouped = true
+	var missed []string
 	for _, cell := range cells {
 		var worst []analyse.LoadCall
 		var steps []int
@@ -185,6 +205,7 @@ func calls(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 				}
 			}
 		}
+		name := names[cell[0].Cell.Key()]
 		for i, c := range worst {
 			most, verdict := objective, "met"
 			if c.Verb == "list" {
@@ -192,56 +213,87 @@ func calls(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
 			}
 			if c.P99 > most {
 				verdict = "not met"
+				missed = append(missed, fmt.Sprintf("%s %s %s (p99 %s)", name, c.Verb, c.Resource, words.Value(c.P99, record.Second)))
 			}
-			t.Row(names[cell[0].Cell.Key()], c.Verb, c.Resource, strconv.Itoa(steps[i]), words.Value(c.P50, record.Second), words.Value(c.P99, record.Second), words.Value(most, record.Second), verdict)
+			t.Row(name, c.Verb, c.Resource, strconv.Itoa(steps[i]), words.Value(c.P50, record.Second), words.Value(c.P99, record.Second), words.Value(most, record.Second), verdict)
 		}
 	}
-	if len(t.Rows) == 0 {
+	switch {
+	case len(t.Rows) == 0:
+		return out
+	case len(missed) == 0:
+		out.inWords = "API latency: all requests met the objective of Kubernetes, a p99 of 1 s, or of 30 s for lists"
+	default:
+		out.inWords = fmt.Sprintf("API latency: these did not meet the objective of Kubernetes, a p99 of 1 s, or of 30 s for lists: %s", strings.Join(missed, ", "))
+	}
+	out.table = t
+	return out
+}
+
+// show adds the table to a section.
+func (c apiCalls) show(s *Section) {
+	if c.table == nil {
 		return
 	}
 	s.Head("API latency by verb and resource")
-	s.Table(t)
+	s.Table(c.table)
 	s.Note("from when the last request was sent to its answer, in the step with the greatest p99; the objective of Kubernetes is for the p99")
 }
 
-// claimSteps is the table of a load on claims: a row for each stage of each step. The first row of a step has the verdict on the time
-// until its claims were usable. The first row of the removal has the verdict on the removal.
+// claimSteps is the table of a load on claims: a row for each stage of each step.
 func claimSteps(steps []analyse.LoadStep) *Table {
-	t := NewTable(2, "step", "until", "claims", "a second", "p50", "p95", "p99", "bound by")
+	t := NewTable(2, "step", "until", "claims", "a second", "p50", "p95", "p99")
 	for i := range steps {
 		x := &steps[i]
-		part := func(rate string, bounds []analyse.LoadBound, stages []words.Stage) {
-			once := []string{stepFigure(x, "objects"), stepFigure(x, rate), boundBy(bounds, x.Trials)}
+		part := func(rate string, stages []words.Stage) {
+			once := []string{stepFigure(x, "objects"), stepFigure(x, rate)}
 			for _, stage := range stages {
-				if _, ok := x.Value(stage.Name + "_p50"); !ok {
+				if words.StepFigure(x, stage.Name+"_p50") == "" {
 					continue
 				}
 				row := []string{strconv.Itoa(x.Step), stage.Said, once[0], once[1]}
 				for _, q := range []string{"_p50", "_p95", "_p99"} {
 					row = append(row, stepFigure(x, stage.Name+q))
 				}
-				t.Row(append(row, once[2])...)
-				once = []string{"", "", ""}
+				t.Row(row...)
+				once = []string{"", ""}
 			}
 		}
-		part("rate", x.Bounds, words.ClaimStages())
-		part("removal_rate", x.Removals, words.RemovalStages())
+		part("rate", words.ClaimStages())
+		part("removal_rate", words.RemovalStages())
+	}
+	return t
+}
+
+// claimBounds is the table of the verdicts on a load on claims. It is apart from the stages, one of which is called bound.
+func claimBounds(steps []analyse.LoadStep) *Table {
+	t := NewTable(1, "step", "until usable", "until gone")
+	t.Words = true
+	for i := range steps {
+		x := &steps[i]
+		row := t.Row(strconv.Itoa(x.Step))
+		row[1], row[2] = boundBy(x.Bounds, x.Trials), boundBy(x.Removals, x.Trials)
 	}
 	return t
 }
 
 func stepFigure(x *analyse.LoadStep, name string) string {
-	v, ok := x.Value(name)
-	if !ok {
-		return "-"
-	}
-	return words.Typical(&analyse.Level{Typical: v.Median, AtLeast: v.AtLeast}, v.Unit)
+	return cmp.Or(words.StepFigure(x, name), "-")
 }
 
-func boundBy(bounds []analyse.LoadBound, trials int) string {
-	var out []string
-	for _, b := range bounds {
-		out = append(out, fmt.Sprintf("%s %d/%d", b.By, b.Trials, trials))
+// boundBy is the cell of what bound a step: the most frequent verdict, then the others.
+func boundBy(bounds []analyse.LoadBound, trials int) (c Cell) {
+	var rest []string
+	for i, b := range bounds {
+		if said := fmt.Sprintf("%s %d/%d", b.By, b.Trials, trials); i == 0 {
+			c.First = said
+		} else {
+			rest = append(rest, said)
+		}
 	}
-	return strings.Join(out, ", ")
+	if len(rest) > 0 {
+		c.First += ","
+	}
+	c.Second = strings.Join(rest, ", ")
+	return c
 }

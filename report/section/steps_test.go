@@ -1,6 +1,7 @@
 package section
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,8 +9,8 @@ import (
 	"tare/record"
 )
 
-// TestClaimSteps: a step of claims has a row for each of its stages, and each verdict once. Loads on objects have a separate
-// table.
+// TestClaimSteps: a step of claims has a row for each of its stages. Its verdicts have a table of their own, because a stage is called
+// bound. Loads on objects and pipelines have separate tables.
 func TestClaimSteps(t *testing.T) {
 	value := func(name string, x float64) analyse.LoadValue {
 		return analyse.LoadValue{Name: name, Unit: record.Second, Median: x}
@@ -39,11 +40,11 @@ func TestClaimSteps(t *testing.T) {
 		}
 		tables = append(tables, strings.Join(rows, "\n"))
 	}
-	want := "1 bound - - 1.00 s 2.00 s - scheduler 2/2\n" +
-		"1 first byte   4.00 s - - \n" +
-		"1 claim gone - - 5.00 s - - provisioner 2/2\n" +
-		"1 volume gone   6.00 s - - "
-	if len(tables) != 2 || tables[0] != "pods 1 - 3.00 s nodes 1/1\npipeline 1 7.00 s - push 1/1" || tables[1] != want {
+	want := []string{"pods 1 3.00 s nodes 1/1", "pipeline 1 7.00 s push 1/1", "1 bound - - 1.00 s 2.00 s -\n" +
+		"1 first byte   4.00 s - -\n" +
+		"1 claim gone - - 5.00 s - -\n" +
+		"1 volume gone   6.00 s - -", "1 scheduler 2/2 provisioner 2/2"}
+	if !slices.Equal(tables, want) {
 		t.Errorf("%q", tables)
 	}
 	if !strings.Contains(note, "the way; the removal.") {
@@ -112,7 +113,7 @@ func TestPlateaus(t *testing.T) {
 	if len(got) != 2 || len(got[1].Rows) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	for i, want := range []string{"class=native", "1", "5", "5.00 MiB", "300 MiB", "-", "-", "-"} {
+	for i, want := range []string{"class=native", "1", "5", "5.00 MiB", "300 MiB"} {
 		if text := got[1].Rows[0][i].First; text != want {
 			t.Errorf("%s is %q, want %q", got[1].Columns[i].Head, text, want)
 		}
@@ -122,6 +123,32 @@ func TestPlateaus(t *testing.T) {
 	}
 	r.LoadSteps = append(r.LoadSteps, step("runc", analyse.LoadValue{Name: "node_memory", Unit: record.Byte, Median: -5 << 20}))
 	if got := text(Steps(r)); !strings.Contains(got, "a negative figure: other programs on the node") {
+		t.Error(got)
+	}
+}
+
+// TestServer: each load has what the API server did at each plateau, with pods and without. The short answer says in a sentence whether
+// the API met its objectives. Without readings the report says that there are none.
+func TestServer(t *testing.T) {
+	step := func(workload string, values ...analyse.LoadValue) analyse.LoadStep {
+		return analyse.LoadStep{Cell: record.Cell{{Factor: "workload", Value: workload}}, Step: 1, Trials: 3, Values: append(values, analyse.LoadValue{Name: "api_latency_p99", Unit: record.Second, Median: 0.1})}
+	}
+	cpu := analyse.LoadValue{Name: "server_cpu", Unit: record.Cores, Median: 0.5}
+	etcd := analyse.LoadValue{Name: "store_mean", Unit: record.Second, Median: 0.004}
+	r := &analyse.Result{LoadSteps: []analyse.LoadStep{step("pods", cpu, etcd, analyse.LoadValue{Name: "pod_start_p50", Unit: record.Second, Median: 2}), step("maps", cpu),
+		step("claims", cpu, analyse.LoadValue{Name: "bound_p50", Unit: record.Second, Median: 2})}}
+	full := text(Steps(r))
+	for _, want := range []string{"The API server at each plateau\npods|1|0.500 cores|4.00 ms|\nmaps|1|0.500 cores|-|\nclaims|1|0.500 cores|-|\n", "Etcd, scheduler and controller manager do not show"} {
+		if !strings.Contains(strings.ReplaceAll(full, "plateau\n\n", "plateau\n"), want) {
+			t.Errorf("%s\nlacks %s", full, want)
+		}
+	}
+	r.LoadSteps[0].Calls = []analyse.LoadCall{{Verb: "create", Resource: "pods", P99: 0.5}, {Verb: "delete", Resource: "pods", P99: 2}}
+	if short := text(steps(r, true)); strings.Contains(short, "The API server at") || !strings.Contains(short, "these did not meet the objective of Kubernetes, a p99 of 1 s, or of 30 s for lists: pods delete pods (p99 2.00 s)") {
+		t.Error(short)
+	}
+	r = &analyse.Result{LoadSteps: []analyse.LoadStep{step("maps")}}
+	if got := text(Steps(r)); !strings.Contains(got, "its /metrics could not be read") {
 		t.Error(got)
 	}
 }

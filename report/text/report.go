@@ -72,7 +72,7 @@ func WriteShort(w io.Writer, res *analyse.Result, hosts []record.Host, opt Optio
 
 // short lays sections out with ever less of each until they fit a screen. It reports whether they do.
 func short(sections []*section.Section, opt Options) (text string, fits bool) {
-	for _, tight := range []struct{ answer, head, advice, rows int }{{3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {2, 1, 1, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
+	for _, tight := range []struct{ answer, head, advice, rows int }{{4, 3, 3, 12}, {3, 3, 3, 12}, {2, 2, 2, 12}, {2, 1, 2, 12}, {2, 1, 2, 8}, {2, 1, 1, 8}, {1, 1, 2, 8}, {1, 1, 2, 4}} {
 		var b strings.Builder
 		opt.rows = tight.rows
 		steps := 0 // lines of a load's steps, which are the answer of a study that has them, however many there are
