@@ -116,7 +116,7 @@ func (b *builder) undecided(of []*cause.Finding) Item {
 	out.Brief = false
 	looks := ""
 	if worst != nil {
-		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in %s, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "trial"))
+		looks = fmt.Sprintf(" The worst: %s × the baseline's cost in %s, but from %s only.", short(math.Exp(math.Abs(math.Log(*worst.Ratio)))), worst.Response.Name, count(worst.Trials, "block"))
 	}
 	out.Text = fmt.Sprintf("Whether it costs is not sure in %d of %s: too noisy, or too few blocks.%s", len(open), count(len(of), "case"), looks)
 	if b.in.Imported { // nothing can be measured again

@@ -28,7 +28,7 @@ func TestUndecided(t *testing.T) {
 	if !slices.Equal(x.Treatments, []string{"sandbox=vm"}) || len(x.Cells) != 1 || x.Cells[0].Key() != f.Cell.Key() || len(x.Patches) > 0 {
 		t.Errorf("%+v", x)
 	}
-	for _, w := range []string{"Whether it costs is not sure in 1 of 2 cases: too noisy, or too few blocks.", "264 × the baseline's cost in throughput", "from 1 trial only.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
+	for _, w := range []string{"Whether it costs is not sure in 1 of 2 cases: too noisy, or too few blocks.", "264 × the baseline's cost in throughput", "from 1 block only.", "tare run STUDY --set sandbox=process,vm --set workload=w --set stop.fixed=8."} {
 		if !strings.Contains(x.Text, w) {
 			t.Errorf("%q is not in %q", w, x.Text)
 		}
@@ -38,11 +38,11 @@ func TestUndecided(t *testing.T) {
 	}
 
 	f.Trials = 6
-	if s := Build(l.in)[0].Text; !strings.Contains(s, "from 6 trials only.") || !strings.Contains(s, "stop.fixed=24") {
+	if s := Build(l.in)[0].Text; !strings.Contains(s, "from 6 blocks only.") || !strings.Contains(s, "stop.fixed=24") {
 		t.Errorf("of six trials: %q", s)
 	}
 	l.in.Imported = true
-	if x := Build(l.in)[0]; strings.Contains(x.Text, "tare run") || strings.Contains(x.Change+x.Text, "easure") || !strings.Contains(x.Text, "from 6 trials only.") || x.Change != "Import more blocks from the source" {
+	if x := Build(l.in)[0]; strings.Contains(x.Text, "tare run") || strings.Contains(x.Change+x.Text, "easure") || !strings.Contains(x.Text, "from 6 blocks only.") || x.Change != "Import more blocks from the source" {
 		t.Errorf("imported: %q, %q", x.Change, x.Text)
 	}
 	better := 3.0

@@ -101,7 +101,7 @@ func TestFiguresEqualTheDocument(t *testing.T) {
 			ratios++
 			levels, have = []float64{e.Base, e.Value}, []bool{true, true}
 			x, lo, hi := e.Cost(c.Response.Better)
-			ratio, num, interval = words.Times(x), number(x), "few runs"
+			ratio, num, interval = words.Times(x), number(x), "few blocks"
 			if e.HasInterval() {
 				interval = words.Ratio(lo) + "–" + words.Ratio(hi)
 			}

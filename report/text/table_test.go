@@ -14,7 +14,7 @@ func TestTooFew(t *testing.T) {
 	sure := section.Cell{First: "0.55 +", Second: "0.50–0.60"}
 	name := section.Cell{First: strings.Repeat("x", 20)}
 	g := grid{keys: 1, header: []string{"workload", "a", "b"}, rows: [][]section.Cell{{name, few, few}, {name, few, sure}}}
-	out := g.render(Options{Width: 42})
+	out := g.render(Options{Width: 44})
 	if n := strings.Count(out, words.TooFew); n != 1 || strings.Count(out, "\n") != 5 {
 		t.Errorf("%d times %q:\n%s", n, words.TooFew, out)
 	}

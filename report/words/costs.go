@@ -152,7 +152,7 @@ func ceil(share float64) string {
 
 // TooFew stands in place of an interval that takes more blocks: no wider than one, so that a table
 // stays as wide.
-const TooFew = "few runs"
+const TooFew = "few blocks"
 
 // noise is the range that the intervals of what is undecided span.
 func noise(list []*analyse.Comparison) string {

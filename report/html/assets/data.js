@@ -140,7 +140,7 @@
     const cost = Tare.costOf(e, c.response.better);
     return [
       kind === "bounded" ? `≤ ${Tare.bound(e.no_cost_above)}` : `${Tare.late(c)}${Tare.times(cost.x)} ${Tare.kinds[kind].mark}${Tare.doubtful(c) ? Tare.doubt : ""}`,
-      e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "few runs",
+      e.lo > 0 ? `${Tare.ratio(cost.lo)}–${Tare.ratio(cost.hi)}` : "few blocks",
     ];
   };
 

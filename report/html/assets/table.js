@@ -63,7 +63,7 @@
         num: true,
         value: (i) => (i.hasRatio && i.cost.lo > 0 ? i.cost.lo : null),
         write: (v, i) => `${Tare.ratio(v)}–${Tare.ratio(i.cost.hi)}`,
-        none: (i) => (i.hasRatio ? "few runs" : ""),
+        none: (i) => (i.hasRatio ? "few blocks" : ""),
       },
       { head: "n", sort: "n", num: true, value: (i) => (i.c.baseline ? i.c.level.n : i.c.estimate.n), write: (v) => String(v) },
       { head: "verdict", sort: "verdict", text: (i) => Tare.badge(i.kind, Tare.doubtful(i.c)) },
