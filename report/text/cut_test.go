@@ -9,7 +9,7 @@ func TestCut(t *testing.T) {
 		"Give it two processors. Gain: iops\nis 3 % higher":                  "Give it two processors.",
 		"give it more of them, and throughput is 3.07\n× higher (3 to 4)":    "give it more of them, and throughput ...",
 		"give it more of them, and throughput is up to 3.07 ×\nhigher":       "give it more of them, and throughput ...",
-		"It woke up late (3 trials: rr in gvisor; cpu in runc;\nrr in runc)": "It woke up late (3 trials: rr in gvisor; cpu ...",
+		"It woke up late (3 trials: rr in gvisor; cpu in runc;\nrr in runc)": "It woke up late (3 trials: rr in gvisor; cpu ...)",
 		"It woke up late; wait. Two (3 trials: rr in gvisor; cpu\nin runc)":  "It woke up late; wait.",
 		"one line":              "one line",
 		"plain words that\nend": "plain words ...",

@@ -89,7 +89,11 @@ func (o Options) cut(s string) string {
 		last = []rune(string(last)[:i])
 	}
 	lines[o.lines-1] = dangling.ReplaceAllString(string(last), "") + " ..."
-	return strings.Join(lines[:o.lines], "\n")
+	kept = strings.Join(lines[:o.lines], "\n")
+	if strings.Count(kept, "(") > strings.Count(kept, ")") {
+		kept += ")"
+	}
+	return kept
 }
 
 var (
