@@ -67,3 +67,20 @@ func TestShare(t *testing.T) {
 		}
 	}
 }
+
+// TestHostProcessors: a cluster's node has processors, and cores only where somebody knows them.
+func TestHostProcessors(t *testing.T) {
+	for want, h := range map[string]record.Host{"cores 2, 4 threads": {Cores: 2, Threads: 4}, "CPUs 2": {Threads: 2}, "": {}} {
+		got := ""
+		for _, b := range Hosts([]record.Host{h}, []string{"now"}).Blocks {
+			for _, i := range b.List {
+				if i.Lead == "cores" || i.Lead == "CPUs" {
+					got = i.Lead + " " + i.Text
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%+v: %q, want %q", h, got, want)
+		}
+	}
+}

@@ -67,19 +67,24 @@ func Hosts(all []record.Host, started []string) *Section {
 	}
 	for _, h := range hosts {
 		s.Head(strings.TrimSpace("host " + h.Hostname))
-		cores := strconv.Itoa(h.Cores)
-		if h.Threads > 0 && h.Threads != h.Cores {
-			cores += ", " + words.Count(h.Threads, "thread")
+		cores := Item{Lead: "cores", Text: strconv.Itoa(h.Cores)}
+		switch {
+		case h.Cores == 0 && h.Threads == 0: // of imported results
+			cores.Text = ""
+		case h.Cores == 0: // a cluster's API server knows no more
+			cores = Item{Lead: "CPUs", Text: strconv.Itoa(h.Threads)}
+		case h.Threads > 0 && h.Threads != h.Cores:
+			cores.Text += ", " + words.Count(h.Threads, "thread")
 		}
 		if h.Sockets > 1 {
-			cores += ", " + words.Count(h.Sockets, "socket")
+			cores.Text += ", " + words.Count(h.Sockets, "socket")
 		}
 		memory := ""
 		if h.MemoryBytes > 0 {
 			memory = words.Value(float64(h.MemoryBytes), record.Byte)
 		}
 		for _, x := range []Item{
-			{Lead: "processor", Text: strings.Trim(h.CPUModel+", "+h.Arch, ", ")}, {Lead: "cores", Text: cores}, {Lead: "memory", Text: memory}, {Lead: "system", Text: h.OS}, {Lead: "kernel", Text: h.Kernel},
+			{Lead: "processor", Text: strings.Trim(h.CPUModel+", "+h.Arch, ", ")}, cores, {Lead: "memory", Text: memory}, {Lead: "system", Text: h.OS}, {Lead: "kernel", Text: h.Kernel},
 			{Lead: "cgroups", Text: h.Cgroups}, {Lead: "virtualization", Text: h.Virtualization}, {Lead: "KVM", Text: h.KVM}, {Lead: "governor", Text: h.Governor}, {Lead: "clock", Text: h.Clocksource}, {Lead: "data on", Text: h.Data},
 			{Lead: "measured", Text: strings.Join(measured[fmt.Sprint(*h)], ", ")},
 		} {
