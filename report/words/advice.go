@@ -15,7 +15,8 @@ import (
 
 // AdviceFor names the treatments that an item is about, those of one level of the
 // compared factor together: what is nested below it is left out where the item is about
-// all of that level's, and whole numbers that follow one another in the study are a range.
+// all of that level's, and whole numbers that follow one another in the study are a range. Levels that do not say what they are
+// have the factor before them.
 func AdviceFor(r *analyse.Result, x *advice.Item) string {
 	var names []string
 	seen := make(map[record.Level]bool)
@@ -29,7 +30,7 @@ func AdviceFor(r *analyse.Result, x *advice.Item) string {
 	if len(names) == 0 {
 		return TreatmentOf(r, x.Treatment)
 	}
-	return strings.Join(names, "; ")
+	return named(r, strings.Join(names, "; "))
 }
 
 // treatmentsOf are those of an item that one of its cells belongs to, in the study's order.

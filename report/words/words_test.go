@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/analyse"
+	"tare/analyse/advice"
 	"tare/analyse/cause"
 	"tare/analyse/merit"
 	"tare/analyse/stat"
@@ -347,6 +348,22 @@ func TestDifferenceFigure(t *testing.T) {
 		}
 		if first, second := FigureValue(table, &merit.Row{}, c); first != want[0] || second != want[1] {
 			t.Errorf("%s, %s, want %v", first, second, want)
+		}
+	}
+}
+
+// TestAdviceFor: advice about levels that do not say what they are names their factor, once.
+func TestAdviceFor(t *testing.T) {
+	for compare, want := range map[string]string{"copies": "copies=2; 4", "sandbox": "2; 4"} {
+		r := &analyse.Result{Compare: compare, Baseline: "1"}
+		x := advice.Item{}
+		for _, l := range []string{"2", "4"} {
+			c := record.Cell{{Factor: compare, Value: l}}
+			r.Treatments = append(r.Treatments, analyse.Treatment{Key: c.Key(), Cell: c})
+			x.Treatments, x.Cells = append(x.Treatments, c.Key()), append(x.Cells, c)
+		}
+		if got := AdviceFor(r, &x); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
