@@ -188,6 +188,10 @@ func prefix(largest float64, unit record.Unit) (per float64, name string) {
 // logTicks marks powers of ten, and 2 and 5 times those on a short axis. Each
 // says its own unit: 10 µs, 1 ms.
 func (s *scale) logTicks(unit record.Unit, v Value) {
+	if unit == record.Byte && v != Cost {
+		s.byteTicks()
+		return
+	}
 	decades := math.Log10(s.hi / s.lo)
 	every := max(1, int(math.Ceil(decades/8)))
 	label := func(x float64) string {
@@ -214,6 +218,25 @@ func (s *scale) logTicks(unit record.Unit, v Value) {
 				s.ticks = append(s.ticks, t)
 			}
 		}
+	}
+}
+
+// byteTicks marks powers of two, which are round numbers of KiB and MiB. Powers of ten are not.
+func (s *scale) byteTicks() {
+	from, to := int(math.Ceil(math.Log2(s.lo))), int(math.Floor(math.Log2(s.hi)))
+	every := 10
+	for _, n := range []int{1, 2, 5} {
+		if to-from <= 8*n {
+			every = n
+			break
+		}
+	}
+	for e := from; e <= to; e++ {
+		t := tick{at: math.Ldexp(1, e)}
+		if e%every == 0 {
+			t.label = short(words.Value(t.at, record.Byte))
+		}
+		s.ticks = append(s.ticks, t)
 	}
 }
 

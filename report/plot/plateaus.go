@@ -82,6 +82,14 @@ func (b *builder) plateau(f *Figure, steps []*analyse.LoadStep, name string) {
 	}
 }
 
+// mediansOf says of how many trials or starts values are the medians; one has none.
+func mediansOf(most int, of string) string {
+	if most == 1 {
+		return "of " + of
+	}
+	return "medians of " + of
+}
+
 // describePlateaus writes the words of a picture of plateaus.
 func (b *builder) describePlateaus(f *Figure) {
 	f.Title = "figures at each plateau"
@@ -100,6 +108,6 @@ func (b *builder) describePlateaus(f *Figure) {
 	if least != most {
 		of = fmt.Sprintf("%d to %s", least, of)
 	}
-	f.Caption = b.withTail(f, []string{"medians of " + of})
+	f.Caption = b.withTail(f, []string{mediansOf(most, of)})
 	f.Alt = alt(f)
 }

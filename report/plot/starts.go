@@ -86,7 +86,7 @@ func (b *builder) describeStarts(f *Figure) {
 	if least != most {
 		of = fmt.Sprintf("%d to %s", least, of)
 	}
-	parts := []string{"medians of " + of}
+	parts := []string{mediansOf(most, of)}
 	if f.interval() {
 		parts = append(parts, "whiskers: 95 % intervals of the medians, below a bar of the whole start, above it of its steps")
 	}

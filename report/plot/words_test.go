@@ -150,3 +150,25 @@ func TestHeadingsOfTheIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestByteTicks: an axis of bytes that spans many sizes has its marks at powers of two, and not at 4.66 GiB.
+func TestByteTicks(t *testing.T) {
+	for want, to := range map[string]float64{"1 MiB|2 MiB|4 MiB|8 MiB|16 MiB|32 MiB": 40 << 20, "1 MiB||4 MiB||16 MiB||64 MiB||256 MiB||1 GiB||4 GiB||16 GiB|": 40 << 30} {
+		s := scale{lo: 1 << 20, hi: to}
+		s.logTicks(record.Byte, Level)
+		var labels []string
+		for _, x := range s.ticks {
+			labels = append(labels, x.label)
+		}
+		if got := strings.Join(labels, "|"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestMediansOf: one trial has no median.
+func TestMediansOf(t *testing.T) {
+	if one, three := mediansOf(1, "1 trial"), mediansOf(3, "3 trials"); one != "of 1 trial" || three != "medians of 3 trials" {
+		t.Errorf("%q, %q", one, three)
+	}
+}
