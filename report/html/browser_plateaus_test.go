@@ -67,7 +67,7 @@ func TestPlateaus(t *testing.T) {
 	drawn := eval[string](b, fmt.Sprintf(`(() => { const [o, late] = %s.map((e) => echarts.getInstanceByDom(e.querySelector(".chart-canvas")).getOption());
 		return [o.series.filter((s) => s.data.length === 6).map((s) => s.name).join(), o.yAxis[0].min < -60 * 2 ** 20, o.yAxis[0].max > 972 * 2 ** 20, o.yAxis[0].axisLabel.customValues.map((v) => v / 2 ** 20).join(),
 			late.series[1].data.map((p) => p.itemStyle.borderWidth || 0).join()].join(" "); })()`, charts))
-	if want := "runc,runsc true true 0,200,400,600,800,1000 0,0,0,0,0,1.5"; drawn != want {
+	if want := "runc,runsc true true 0,256,512,768,1024 0,0,0,0,0,1.5"; drawn != want {
 		t.Errorf("drawn is %q, want %q", drawn, want)
 	}
 	// The second workload is folded.
@@ -78,6 +78,13 @@ func TestPlateaus(t *testing.T) {
 	}
 	if out := eval[[]string](b, cut); len(out) > 0 {
 		t.Errorf("these stand out: %q", out)
+	}
+	b.show(shape{workloads: 1, sizes: 1, plain: true, also: func(r *analyse.Result) {
+		withSteps(r)
+		r.LoadSteps = slices.DeleteFunc(r.LoadSteps, func(x analyse.LoadStep) bool { return x.Step > 1 })
+	}}.document(t), "")
+	if n := eval[int](b, charts+`.length`); n > 0 || eval[int](b, `document.querySelectorAll("#steps table").length`) == 0 {
+		t.Errorf("%d charts of a load with one step, which does not grow, or no table of it", n)
 	}
 	b.show(small(t), "")
 	if n := eval[int](b, charts+`.length`); n > 0 {

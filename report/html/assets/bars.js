@@ -198,7 +198,7 @@
           axisLine: { lineStyle: { color: Tare.css("--line-2") } },
           axisLabel: { color: Tare.css("--ink-2"), fontSize: 11, lineHeight: 15, hideOverlap: true },
         },
-        yAxis: Tare.axis({ min: 0, max, ticks: Tare.niceTicks(0, max, 5), label: (v) => (v === 0 ? "0" : Tare.value(v, unit)) }),
+        yAxis: Tare.axis({ min: 0, max, ticks: Tare.niceTicks(0, max, 5, unit), label: (v) => (v === 0 ? "0" : Tare.value(v, unit)) }),
         tooltip: { trigger: "item", formatter: (q) => (q.seriesType === "custom" ? tip(data[q.dataIndex].i, unit) : "") },
         series: [
           {
@@ -230,7 +230,7 @@
               return { type: "group", children };
             },
           },
-          { type: "line", data: [], silent: true, markLine: Tare.rules("yAxis", Tare.niceTicks(0, max, 5)) },
+          { type: "line", data: [], silent: true, markLine: Tare.rules("yAxis", Tare.niceTicks(0, max, 5, unit)) },
         ],
       },
     };

@@ -261,12 +261,12 @@
     return out;
   };
 
-  // niceTicks are round numbers from lo to hi.
-  Tare.niceTicks = (lo, hi, most) => {
+  // niceTicks are round numbers from lo to hi; of bytes, multiples of a power of two, which are round in KiB and in GiB.
+  Tare.niceTicks = (lo, hi, most, unit) => {
     const raw = (hi - lo) / Math.max(1, most);
     if (!(raw > 0)) return [lo];
     const p = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].map((m) => m * p).find((s) => s >= raw * (1 - 1e-9));
+    const step = unit === "B" ? 2 ** Math.ceil(Math.log2(raw) - 1e-9) : [1, 2, 5, 10].map((m) => m * p).find((s) => s >= raw * (1 - 1e-9));
     const out = [];
     for (let k = Math.ceil(lo / step - 1e-9); k * step <= hi + step * 1e-9; k++) out.push(Number((k * step).toPrecision(12)));
     return out;

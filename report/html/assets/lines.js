@@ -107,7 +107,7 @@
     yAxis: Tare.axis({
       min: 0,
       max,
-      ticks: Tare.niceTicks(0, max, o && o.few ? 2 : 5),
+      ticks: Tare.niceTicks(0, max, o && o.few ? 2 : 5, unit),
       label: (v) =>
         v === 0
           ? "0"

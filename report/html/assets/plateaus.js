@@ -19,7 +19,9 @@
       if (!lines.has(column)) lines.set(column, []);
       lines.get(column).push(step);
     }
-    return [...out.values()].map((s) => ({ ...s, lines: new Map([...s.lines].sort((a, b) => a[0] - b[0])) }));
+    // A line of one point shows no growth: its figures are in the tables.
+    const grow = [...out.values()].filter((s) => [...s.lines.values()].some((steps) => steps.length > 1));
+    return grow.map((s) => ({ ...s, lines: new Map([...s.lines].sort((a, b) => a[0] - b[0])) }));
   };
 
   const valueOf = (step, name) => step.values.find((v) => v.name === name);
@@ -59,17 +61,15 @@
     return Tare.el("figure", { class: "small" }, Tare.el("figcaption", {}, g.name), chart.node);
   };
 
-  // range is the value axis: with 0, and ticks that are round in the unit that they are written in.
+  // range is the value axis: with 0.
   const range = (values, unit) => {
     let min = Math.min(0, ...values),
       max = Math.max(0, ...values);
     if (!(max > min)) max = 1;
-    const power = Math.floor(Math.log(Math.max(max, -min, 1)) / Math.log(1024)),
-      per = unit === "B" ? 1024 ** power : 1,
-      room = 0.06 * (max - min);
+    const room = 0.06 * (max - min);
     if (min < 0) min -= room;
     if (max > 0) max += room;
-    return { min, max, ticks: Tare.niceTicks(min / per, max / per, 6).map((t) => t * per).filter((t) => t <= max) };
+    return { min, max, ticks: Tare.niceTicks(min, max, 6, unit).filter((t) => t <= max) };
   };
 
   const build = (s, g) => {

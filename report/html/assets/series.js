@@ -217,7 +217,7 @@
                 itemStyle: { color: Tare.lineColour(l) },
                 emphasis: { disabled: true },
               })),
-              Tare.measured(trial, Tare.niceTicks(0, max, 5)),
+              Tare.measured(trial, Tare.niceTicks(0, max, 5, g.unit)),
             ],
           },
         };
