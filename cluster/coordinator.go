@@ -371,7 +371,7 @@ func (s *insideSite) Open(ctx context.Context, r site.Request) (site.Session, er
 		}
 	}
 	if s.nodes == nil {
-		s.say("the report will have no causes, because nothing reads the nodes; add --observe (docs/cluster.md)")
+		s.say("without --observe, tare does not read the nodes, so the report names no causes (docs/cluster.md)")
 	}
 	need, err := h.cold.need(&h.Maker, h.nodes)
 	if err != nil {
