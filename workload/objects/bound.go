@@ -64,11 +64,11 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 		return b
 	}
 	if s.Failed > 0 {
-		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d objects were not created: %s", s.Failed, s.Why)}
+		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), notCreated(s.Failed, "object", s.Why)}
 	}
 	p := s.Start
 	if p != nil && p.Never > 0 && p.Message != "" {
-		return Bound{ByRoom, 1, fmt.Sprintf("%d pods did not run: %s", p.Never, p.Message)}
+		return Bound{ByRoom, 1, fmt.Sprintf("%s did not run: %s", counted(p.Never, "pod"), p.Message)}
 	}
 	if p == nil {
 		return s.creation(rate, workers)
@@ -191,4 +191,13 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// notCreated says how many things were not created, and why.
+func notCreated(n int, what, why string) string {
+	were := "were"
+	if n == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%s %s not created: %s", counted(n, what), were, why)
 }

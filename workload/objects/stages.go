@@ -209,7 +209,7 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 		return b
 	}
 	if s.Failed > 0 {
-		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), fmt.Sprintf("%d claims were not created: %s", s.Failed, s.Why)}
+		return Bound{ByRefusal, float64(s.Failed) / float64(s.Failed+s.Made), notCreated(s.Failed, "claim", s.Why)}
 	}
 	if c.Stuck != "" {
 		return Bound{byOf(way(), c.Stuck), 1, strings.TrimSuffix(fmt.Sprintf("%d claims were not usable in time; most did not reach the stage %s: %s", s.Made-c.Settled, c.Stuck, c.Message), ": ")}
