@@ -84,7 +84,7 @@ func lastVerdicts(s *Section, cells [][]analyse.LoadStep, names map[string]strin
 		if x.Removal != "" {
 			text += "; " + x.Removal
 		}
-		s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, text))
+		s.Note(fmt.Sprintf("%s, step %d, last trial: %s.", names[x.Cell.Key()], x.Step, strings.TrimSuffix(text, ".")))
 	}
 }
 

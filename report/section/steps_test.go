@@ -19,7 +19,7 @@ func TestClaimSteps(t *testing.T) {
 	r := &analyse.Result{LoadSteps: []analyse.LoadStep{
 		{Cell: cell("pods"), Step: 1, Trials: 1, Bounds: []analyse.LoadBound{{By: "nodes", Trials: 1}}, Values: []analyse.LoadValue{value("pod_start_p50", 3)}},
 		{Cell: cell("pipeline"), Step: 1, Trials: 1, Bounds: []analyse.LoadBound{{By: "push", Trials: 1}}, Values: []analyse.LoadValue{value("pushed_p50", 7)}},
-		{Cell: cell("volumes"), Step: 1, Trials: 2, Bounds: []analyse.LoadBound{{By: "scheduler", Trials: 2}}, Removals: []analyse.LoadBound{{By: "provisioner", Trials: 2}}, Verdict: "the way", Removal: "the removal",
+		{Cell: cell("volumes"), Step: 1, Trials: 2, Bounds: []analyse.LoadBound{{By: "scheduler", Trials: 2}}, Removals: []analyse.LoadBound{{By: "provisioner", Trials: 2}}, Verdict: "the way", Removal: "the removal.",
 			Values: []analyse.LoadValue{value("bound_p50", 1), value("bound_p95", 2), value("written_p50", 4), value("claim_gone_p50", 5), value("volume_gone_p50", 6)}},
 	}}
 	s := Steps(r)

@@ -100,6 +100,9 @@ func reached(cell []analyse.LoadStep) string {
 	}
 	v, _ := x.Value(figure)
 	out := Count(int(v.Median), what)
+	if figure == "pods" && v.Median == 0 {
+		out = "no pod ran"
+	}
 	if len(cell) > 1 {
 		out += fmt.Sprintf(" in step %d", x.Step)
 	}

@@ -42,6 +42,10 @@ sandbox=process|pods: 24 pods in step 2, which 1 of 2 trials reached, bound by n
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("\n%s\nwant\n%s", s, want)
 	}
+	r.LoadSteps[0] = load("room", 1, 1, "room", map[string]float64{"pods": 0})
+	if s := Loads(r)[0].Text; s != "room: no pod ran, bound by room." {
+		t.Errorf("%q", s)
+	}
 	r.LoadSteps = r.LoadSteps[2:]
 	if all := Answer(r, Options{}); len(all) != 1 || !strings.HasPrefix(all[0].Text, "claims: 8 claims") {
 		t.Errorf("one load: %v", all)
