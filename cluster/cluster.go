@@ -27,6 +27,7 @@ import (
 	"tare/cluster/control"
 	"tare/cluster/kube"
 	"tare/cluster/kubevirt"
+	apiload "tare/cluster/objects"
 	"tare/cluster/pod"
 	"tare/record"
 	"tare/sandbox"
@@ -53,7 +54,8 @@ type Site struct {
 	api     *kube.Client
 	qps     float32 // of it; 0: the default
 	classes []pod.Class
-	ready   []*corev1.Node // that take pods, if these tolerate their taints
+	nodes   []corev1.Node
+	ready   []*corev1.Node // those that take pods, if these tolerate their taints
 	// simulated is how many pods the simulated nodes take. Nothing runs in these pods.
 	simulated int
 	volumes   []pod.StorageClass // nil: not known
@@ -150,7 +152,7 @@ func (s *Site) readNodes(ctx context.Context) ([]corev1.Node, error) {
 	if err := s.api.List(ctx, "", "", &nodes); err != nil {
 		return nil, err
 	}
-	s.ready, s.simulated = nil, 0
+	s.nodes, s.ready, s.simulated = nodes.Items, nil, 0
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		if unready(n) == "" {
@@ -187,6 +189,15 @@ func describe(n *corev1.Node) record.Node {
 		Threads: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
 		Tools: map[string]string{record.ToolKubelet: i.KubeletVersion, "container runtime": i.ContainerRuntimeVersion},
 	}}
+}
+
+// Has is what the cluster has for the objects of loads. It needs Discover.
+func (s *Site) Has() *apiload.Cluster {
+	out := &apiload.Cluster{Nodes: s.nodes, Storage: s.volumes}
+	for _, k := range s.classes[1:] { // the first is the default one
+		out.Runtimes = append(out.Runtimes, k.Name)
+	}
+	return out
 }
 
 // Kinds are the sandboxes that a study can name here. They only describe; they start nothing.

@@ -282,6 +282,9 @@ func TestUserRules(t *testing.T) {
 			if err := s.Discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			if has := s.Has(); len(has.Nodes) == 0 || len(has.Runtimes) != len(s.classes)-1 || has.Storage == nil {
+				t.Errorf("for loads, the cluster has %+v", has)
+			}
 			if _, err := s.Examine(t.Context(), untold); err != nil {
 				t.Error(err)
 			}

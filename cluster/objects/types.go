@@ -13,12 +13,19 @@ import (
 	"tare/workload/objects/loadfile"
 )
 
-// Typed adds to the check of the workload's parameters that of the objects of their file: it refuses a field that has another type in
-// Kubernetes' API. Otherwise only the API server would find it, in the middle of a study.
-func Typed(check func(param.Values) error) func(param.Values) error {
+// Checked adds to the check of the workload's parameters that of the objects of their file. It refuses a field that has another type in
+// Kubernetes' API, and what the cluster lacks; nil: no cluster is known. Otherwise only the API server would find the one in the middle of a
+// study, and the load would wait in vain for the other.
+func Checked(check func(param.Values) error, on *Cluster) func(param.Values) error {
 	return func(v param.Values) error {
-		if err := check(v); err != nil || v.Str(loadfile.Param) == "" {
+		if err := check(v); err != nil {
 			return err
+		}
+		if err := on.runs(v.Str("class")); err != nil {
+			return &param.ValueError{Param: "class", Err: err}
+		}
+		if v.Str(loadfile.Param) == "" {
+			return nil
 		}
 		vars, err := objects.Vars(v.Str("vars"))
 		if err != nil {
@@ -28,7 +35,13 @@ func Typed(check func(param.Values) error) func(param.Values) error {
 		if err != nil {
 			return err //nolint:wrapcheck // it says where
 		}
-		return plan.Fits(types()) //nolint:wrapcheck // it says where
+		api, suits := types(), on.suits(v)
+		return plan.Visit(func(r *loadfile.Request) error { //nolint:wrapcheck // it says where
+			if err := r.Fits(api); err != nil {
+				return err
+			}
+			return suits(r)
+		})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // TestTyped: a field of a file's object that has another type in the API is refused at its place. Unknown fields are left to the API server.
 func TestTyped(t *testing.T) {
-	check := Typed(func(param.Values) error { return nil })
+	check := Checked(func(param.Values) error { return nil }, nil)
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: 'x${IDENTIFIER}'}, spec: {"
 	for object, says := range map[string]string{
 		pod + "containers: [{name: c, ports: [{containerPort: 80}], resources: {limits: {cpu: 1, memory: 64Mi}}, env: [{name: a, value: 'b'}]}], x: [1]}}": "",
@@ -40,7 +40,7 @@ func TestTyped(t *testing.T) {
 
 // TestTypedFiles: files that other loaders take are not refused, and a change of an object is checked, too.
 func TestTypedFiles(t *testing.T) {
-	check := Typed(func(param.Values) error { return nil })
+	check := Checked(func(param.Values) error { return nil }, nil)
 	const dir = "../../workload/objects/loadfile/testdata"
 	for file, vars := range map[string]string{"python.yaml": "", "go.yaml": "", "burner.yaml": "ITERATIONS=4 QPS=20 LATE="} {
 		src, err := os.ReadFile(filepath.Join(dir, file))

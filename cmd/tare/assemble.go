@@ -118,8 +118,9 @@ func clusterBases() []sandbox.Definable {
 	return []sandbox.Definable{pod.New(pod.Class{Name: sandbox.Native}, nil, nil, nil), kubevirt.New(nil, nil, nil, nil)}
 }
 
-// readStudyOf reads a study file and checks it against what a study can be made of.
-func readStudyOf(offers func() (study.Catalogue, error), file string, sets []string) (*study.Study, study.Catalogue, error) {
+// readStudyOf reads a study file and checks it against what a study can be made of, and against the cluster that its loads are for; nil:
+// that is not known.
+func readStudyOf(offers func() (study.Catalogue, error), on *objects.Cluster, file string, sets []string) (*study.Study, study.Catalogue, error) {
 	cat, err := offers()
 	if err != nil {
 		return nil, cat, err
@@ -142,9 +143,11 @@ func readStudyOf(offers func() (study.Catalogue, error), file string, sets []str
 			return routes(from)
 		}
 	}
-	load := cat.Workloads["objects"]
-	load.Check = objects.Typed(load.Check)
-	cat.Workloads["objects"] = load
+	for _, name := range []string{"objects", "claims"} {
+		load := cat.Workloads[name]
+		load.Check = objects.Checked(load.Check, on)
+		cat.Workloads[name] = load
+	}
 	st, err := study.Parse(file, src, cat, sets)
 	return st, cat, err
 }

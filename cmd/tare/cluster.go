@@ -184,6 +184,7 @@ func (a *app) cluster(ctx context.Context, f clusterFlags) (*cluster.Site, error
 	if err := s.LookUp(ctx); err != nil {
 		return nil, err
 	}
+	a.has = s.Has()
 	a.offers = func() (study.Catalogue, error) {
 		cat := offeredIn(s.Kinds())
 		cat.ReadFile = func(from string) ([]byte, error) { return s.Routes(ctx, from) }

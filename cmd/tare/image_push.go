@@ -78,7 +78,7 @@ func (a *app) imagePushVerb(f *imageFlags) *cobra.Command {
 
 // pushStudy pushes tare's image and the images of a study that are not in a registry, and prints the flags that name them.
 func (a *app) pushStudy(ctx context.Context, f imageFlags, file string, sets []string, prefix string, o image.PushOptions) error {
-	st, cat, err := readStudyOf(offeredWithout, file, sets)
+	st, cat, err := readStudyOf(offeredWithout, nil, file, sets)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a *app) planVerb() *cobra.Command {
 				}
 				return a.planOnCluster(cmd.Context(), args[0], f)
 			}
-			st, cat, err := readStudyOf(offered, args[0], f.sets)
+			st, cat, err := readStudyOf(offered, nil, args[0], f.sets)
 			if err != nil {
 				return err
 			}

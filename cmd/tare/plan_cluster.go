@@ -7,6 +7,7 @@ import (
 
 	"tare/cluster"
 	"tare/cluster/kubevirt"
+	"tare/cluster/objects"
 	"tare/cluster/pod"
 	"tare/record"
 	"tare/report/terminal"
@@ -39,6 +40,7 @@ func (f planFlags) checkCluster() error {
 func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error {
 	s := &cluster.Site{Image: f.cluster.image, Workloads: workloads(), Apps: f.cluster.apps, Observe: f.cluster.observe, Namespace: f.cluster.Namespace, AtOnce: f.cluster.atOnce, Say: a.say}
 	offers := offeredWithout
+	var has *objects.Cluster
 	switch {
 	case f.dryRun != "":
 		if err := s.Reach(f.cluster.where()); err != nil {
@@ -47,15 +49,15 @@ func (a *app) planOnCluster(ctx context.Context, file string, f planFlags) error
 		if err := s.Discover(ctx); err != nil {
 			return err
 		}
-		offers = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }
+		offers, has = func() (study.Catalogue, error) { return offeredIn(s.Kinds()), nil }, s.Has()
 	case !f.manifests && !f.dry:
 		var err error
 		if s, err = a.cluster(ctx, f.cluster); err != nil {
 			return err
 		}
-		offers = a.offers
+		offers, has = a.offers, a.has
 	}
-	st, cat, err := readStudyOf(offers, file, f.sets)
+	st, cat, err := readStudyOf(offers, has, file, f.sets)
 	if err != nil {
 		return err
 	}

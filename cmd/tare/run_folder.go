@@ -38,7 +38,7 @@ func (a *app) open(arg string, at site.About, f runFlags) (*study.Study, study.C
 		}
 		return k.study, k.cat, arg, err
 	}
-	st, cat, err := readStudyOf(a.offersHere(), arg, f.sets)
+	st, cat, err := readStudyOf(a.offersHere(), a.has, arg, f.sets)
 	if err != nil {
 		return nil, cat, "", err
 	}

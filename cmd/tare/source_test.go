@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/bundle"
+	"tare/cluster/objects"
 	"tare/record"
 	"tare/report/document"
 	"tare/store"
@@ -133,6 +134,26 @@ func TestMissingIsCut(t *testing.T) {
 		}
 		if !strings.HasSuffix(errs.String(), "\ntare: and 999980 more files\n") || strings.Count(errs.String(), "\n") != maxMissing+1 || out.Len() > 20_000 {
 			t.Errorf("%d bytes and %s", out.Len(), errs.String())
+		}
+	}
+}
+
+// TestLoadFileOnCluster: a load file that asks for what the cluster lacks is refused in the file when the study is read, also for claims.
+func TestLoadFileOnCluster(t *testing.T) {
+	const load = "study: s\nfactors: {sandbox: [process]}\nworkloads: {w: {kind: objects, file: f.yaml}}\nfiles:\n" +
+		"  f.yaml: |\n    jobs: [{name: n, objects: [{objectTemplate: p.yml}]}]\n" +
+		"  p.yml: |\n    {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n      nodeSelector: {disk: ssd}, containers: [{name: c}]}}\n"
+	const claims = "study: s\nfactors: {sandbox: [process]}\nworkloads: {w: {kind: claims, class: kata}}\n"
+	for text, says := range map[string]string{load: "p.yml:2:18: none of the cluster's 0 nodes has the label disk=ssd", claims: "the cluster has no RuntimeClass \"kata\""} {
+		file := filepath.Join(t.TempDir(), "s.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := readStudyOf(offeredWithout, nil, file, nil); err != nil {
+			t.Errorf("no cluster is known: %v", err)
+		}
+		if _, _, err := readStudyOf(offeredWithout, &objects.Cluster{}, file, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (a *app) tune(ctx context.Context, file string, f tuneFlags) (err error) {
 	f.run.resume = func(dir, flag string) string { return tuneAgain(a.args, dir, own, flag) }
 	asJSON := f.run.json
 	f.run.json = false
-	quiet := &app{stdout: terminal.New(io.Discard), stderr: a.stderr, enter: a.enter, offers: a.offers}
+	quiet := &app{stdout: terminal.New(io.Discard), stderr: a.stderr, enter: a.enter, offers: a.offers, has: a.has}
 	if err := quiet.runStudy(ctx, file, f.run); err != nil {
 		var c *codedError
 		if !errors.As(err, &c) || c.code != exitTrials { // levels that fail are not the answer
@@ -235,7 +235,7 @@ func (a *app) untuned(file string, at site.About, sets []string) (*study.Study, 
 func (a *app) had(file string, at site.About, factor string) (out []string) {
 	st, _, _, err := a.open(file, at, runFlags{})
 	if err != nil {
-		st, _, err = readStudyOf(offered, file, nil)
+		st, _, err = readStudyOf(offered, nil, file, nil)
 	}
 	if err != nil {
 		return nil

@@ -31,7 +31,7 @@ type loader struct {
 // project is the namespace under way.
 type project struct {
 	space  int
-	node   map[string]string // labels of the nodes that its pods run on
+	node   *yaml.Node // LABEL=VALUE of the nodes that its pods run on; nil: any
 	tuning map[string]tuning
 }
 
@@ -124,11 +124,9 @@ func (l *loader) projects(n *yaml.Node) {
 		}
 	}
 	if s := text(n, "nodeselector"); s != "" {
-		key, v, ok := strings.Cut(s, "=")
-		if !ok {
-			l.fail(get(n, "nodeselector"), "write LABEL=VALUE", "%q is not a label", s)
+		if p.node = get(n, "nodeselector"); !strings.Contains(s, "=") {
+			l.fail(p.node, "write LABEL=VALUE", "%q is not a label", s)
 		}
-		p.node = map[string]string{key: v}
 	}
 	count := l.number(n, "num", 0, maxSpaces)
 	l.project = p

@@ -94,8 +94,9 @@ type Request struct {
 	Type   string         // of a change: its media type
 	Pods   int            // that a created object has
 
-	file string     // that the object or the change is from
-	node *yaml.Node // there
+	file    string     // that the object or the change is from
+	node    *yaml.Node // there
+	selects *yaml.Node // LABEL=VALUE of the project, which its pods' nodeSelector has; nil: none
 }
 
 // Parse reads a file: the value of the parameter, a param.Bundle. vars are values of a file that is itself a template. An error in a

@@ -82,16 +82,15 @@ func (l *loader) distinct(n *yaml.Node, count, each int, nth func(int) (*Request
 	return l.err == nil
 }
 
-// placed returns the request for an object in a namespace. Its pods run on nodes with these labels.
-func placed(file string, o *yaml.Node, space int, node map[string]string) (*Request, error) {
-	if k := kindOf(text(o, "kind")); k != nil && k.Pod != nil && get(o, k.Pod...) != nil {
-		for key, v := range node {
-			set(get(o, k.Pod...), v, "nodeSelector", key)
-		}
+// placed returns the request for an object in a namespace. Its pods run on nodes with a LABEL=VALUE; nil: on any.
+func placed(file string, o *yaml.Node, space int, node *yaml.Node) (*Request, error) {
+	if k := kindOf(text(o, "kind")); node != nil && k != nil && k.Pod != nil && get(o, k.Pod...) != nil {
+		key, v, _ := strings.Cut(node.Value, "=")
+		set(get(o, k.Pod...), v, "nodeSelector", key)
 	}
 	r, err := object(file, o)
 	if err == nil {
-		r.Space = space
+		r.Space, r.selects = space, node
 	}
 	return r, err
 }

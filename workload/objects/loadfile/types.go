@@ -9,29 +9,45 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mostTyped bounds the objects of a file whose types are checked: a file makes a million of them from a few templates.
-const mostTyped = 2000
+// mostVisited bounds the objects of a file that are checked: a file makes a million of them from a few templates.
+const mostVisited = 2000
 
-// Fits returns an error with a place if a field of an object, or of the change of one, has another type than that field in Kubernetes' API.
-// api has the API's types by kind. A field that the API does not have is not an error: the API server only warns of it.
-func (p *Plan) Fits(api map[string]reflect.Type) error {
-	left := mostTyped
+// Visit calls f with requests until it returns an error: with enough of each batch that every template has one.
+func (p *Plan) Visit(f func(*Request) error) error {
+	left := mostVisited
 	for i := range p.Batches {
 		b := &p.Batches[i]
 		for k := range min(b.Count, maxKinds, left) {
 			left--
 			r, err := b.At(k)
+			if err == nil {
+				err = f(r)
+			}
 			if err != nil {
 				return err
-			}
-			if t := api[r.Kind.Name]; t != nil && r.List == nil { // a list of changes has no type
-				if err := fits(r.file, r.Kind.Name, r.node, t); err != nil {
-					return err
-				}
 			}
 		}
 	}
 	return nil
+}
+
+// Fits returns an error with a place if a field of the object, or of the change of one, has another type than that field in Kubernetes' API.
+// api has the API's types by kind. A field that the API does not have is not an error: the API server only warns of it.
+func (r *Request) Fits(api map[string]reflect.Type) error {
+	t := api[r.Kind.Name]
+	if t == nil || r.List != nil { // a list of changes has no type
+		return nil
+	}
+	return fits(r.file, r.Kind.Name, r.node, t)
+}
+
+// Refuse returns an error at the deepest key of a path that the object has. A number stands for an element of a list. A label of a
+// nodeSelector may come from the project of the object.
+func (r *Request) Refuse(path []string, instead, what string, args ...any) error {
+	if r.selects != nil && strings.HasPrefix(r.selects.Value, path[len(path)-1]+"=") {
+		return at("", r.selects, instead, what, args...)
+	}
+	return at(r.file, keyOf(r.node, path...), instead, what, args...)
 }
 
 // fits checks the value of a key.

@@ -61,6 +61,32 @@ func get(n *yaml.Node, path ...string) *yaml.Node {
 	return n
 }
 
+// keyOf is the deepest key of a path that a node has, or the node itself. A number stands for an element of a list.
+func keyOf(n *yaml.Node, path ...string) *yaml.Node {
+	found := n
+	for _, word := range path {
+		i := -1
+		switch at, err := strconv.Atoi(word); {
+		case n.Kind == yaml.MappingNode:
+			for k := 0; k+1 < len(n.Content); k += 2 {
+				if n.Content[k].Value == word {
+					i = k + 1
+				}
+			}
+		case n.Kind == yaml.SequenceNode && err == nil && at < len(n.Content):
+			i = at
+		}
+		if i < 0 {
+			break
+		}
+		if found = n.Content[i]; n.Kind == yaml.MappingNode {
+			found = n.Content[i-1]
+		}
+		n = n.Content[i]
+	}
+	return found
+}
+
 // text is the value of a key, "" if there is none.
 func text(n *yaml.Node, path ...string) string {
 	if v := get(n, path...); v != nil && v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
