@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,7 +222,8 @@ func (s *Site) in() string {
 }
 
 func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, fmt.Errorf("it still exists after %s; `kubectl describe namespace %s` shows why", minutes(goneWithin), n.Name))
+	late := errors.New("late")
+	ctx, cancel := context.WithTimeoutCause(ctx, goneWithin, late)
 	defer cancel()
 	if err := s.api.Delete(ctx, n, 0); err != nil {
 		return err
@@ -234,7 +236,11 @@ func (s *Site) delete(ctx context.Context, n *corev1.Namespace) error {
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			if err := context.Cause(ctx); !errors.Is(err, late) {
+				return err
+			}
+			why, _ := kube.Held(n)
+			return fmt.Errorf("it still exists after %s: %s", minutes(goneWithin), cmp.Or(why, "`kubectl describe namespace "+n.Name+"` shows why"))
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

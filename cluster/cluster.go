@@ -257,7 +257,12 @@ func (s *Site) Open(ctx context.Context, r site.Request) (site.Session, error) {
 		c.close()
 		return nil, err
 	}
-	return &session{Session: open, connection: c, site: s, request: r}, nil
+	loads, err := needsAPI(r, s.Workloads)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return &session{Session: open, connection: c, site: s, request: r, loads: loads}, nil
 }
 
 // connection is a coordinator on the cluster, and what was made for it.

@@ -27,6 +27,7 @@ type session struct {
 	connection *connection
 	site       *Site
 	request    site.Request
+	loads      bool  // a workload has namespaces of its own
 	gone       error // why it is not reached again; all nodes are lost, and waiting for each takes long
 }
 
@@ -36,6 +37,11 @@ const againMost = 3
 
 // Trials implements site.Session.
 func (s *session) Trials(ctx context.Context, nexts []plan.Next) []record.Made {
+	if s.loads {
+		asking, stop := context.WithCancel(ctx)
+		defer stop()
+		go s.site.held(asking, s.connection.made.id)
+	}
 	for try := 0; s.gone == nil; try++ {
 		made := s.Session.Trials(ctx, nexts)
 		lost := s.connection.coordinator.Lost()

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tare/cluster/kube"
 	"tare/param"
 	"tare/workload/inside"
 	"tare/workload/objects"
@@ -34,6 +40,7 @@ type load struct {
 	print   func(objects.Line) error
 
 	spaces []string // namespaces that exist
+	stuck  time.Duration
 	begun  time.Time
 }
 
@@ -67,7 +74,7 @@ type batch struct {
 }
 
 func newLoad(o options, a *api, print func(objects.Line) error) (*load, error) {
-	l := &load{options: o, api: a, id: strings.ToLower(rand.Text()[:6]), print: print}
+	l := &load{options: o, api: a, id: strings.ToLower(rand.Text()[:6]), print: print, stuck: stuck}
 	var err error
 	switch {
 	case o.file != "":
@@ -93,6 +100,10 @@ const (
 	gone   = 8 * time.Minute
 	quick  = 1500 * time.Millisecond
 )
+
+// stuck is how long a finalizer may hold the same objects of a namespace: the program that it belongs to does not remove it then, and to wait as
+// long as for pods would be in vain.
+const stuck = 90 * time.Second
 
 func (l *load) run(ctx context.Context) (err error) {
 	if l.todo.begin != nil {
@@ -153,7 +164,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	}
 	user, system := inside.CPU()
 	e := &objects.End{Namespaces: len(l.spaces), User: user.Seconds(), System: system.Seconds(), Memory: peak(), Warnings: l.api.warnings()}
-	if e.Removed, err = l.remove(ctx); err != nil {
+	if e.Removed, e.Held, err = l.remove(ctx); err != nil {
 		return err
 	}
 	if stop(); l.node != nil {
@@ -384,8 +395,9 @@ func (l *load) forget(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the namespaces and waits until they are gone. It returns how long that took, in seconds; -1 if they are not.
-func (l *load) remove(ctx context.Context) (float64, error) {
+// remove deletes the namespaces and waits until they are gone. It returns how long that took, in seconds; -1 if they are not, and what holds
+// one of them, if that is known.
+func (l *load) remove(ctx context.Context) (took float64, held string, err error) {
 	from := time.Now()
 	limited, cancel := context.WithTimeout(ctx, gone)
 	defer cancel()
@@ -395,31 +407,58 @@ func (l *load) remove(ctx context.Context) (float64, error) {
 			break
 		}
 		if !passes(err) {
-			return 0, fmt.Errorf("cannot delete the namespaces: %w", err)
+			return 0, "", fmt.Errorf("cannot delete the namespaces: %w", err)
 		}
 		if !inside.SleepUntil(limited, time.Now().Add(again)) {
-			return -1, nil
+			return -1, bounded(err.Error()), nil
 		}
 	}
 	for _, name := range l.spaces {
-		for {
-			err := l.api.send(limited, http.MethodGet, "/api/v1/namespaces/"+name, nil)
-			if isCode(err, http.StatusNotFound) {
-				break
+		if is, held := l.ends(limited, name); !is {
+			if ctx.Err() != nil {
+				return 0, "", context.Cause(ctx)
 			}
-			if !inside.SleepUntil(limited, time.Now().Add(again)) {
-				if ctx.Err() != nil {
-					return 0, context.Cause(ctx)
-				}
-				return -1, nil
-			}
+			return -1, bounded(held), nil
 		}
 	}
 	if l.volumes != nil { // the step may have ended before it removed its claims
 		l.volumes.withdraw(from)
 		if l.volumes.wait(limited, removed); limited.Err() != nil {
-			return -1, nil
+			return -1, "", nil
 		}
 	}
-	return time.Since(from).Seconds(), nil
+	return time.Since(from).Seconds(), "", nil
+}
+
+// ends waits until a namespace is gone. If it does not go, ends returns what holds the namespace, as far as that is known.
+func (l *load) ends(ctx context.Context, name string) (is bool, held string) {
+	var since time.Time // of what a finalizer holds
+	last := ""
+	for {
+		n, err := l.namespace(ctx, name)
+		switch why, lasting := kube.Held(n); {
+		case isCode(err, http.StatusNotFound):
+			return true, ""
+		case err != nil:
+		case !lasting:
+			since, last = time.Time{}, why
+		case why != last || since.IsZero():
+			since, last = time.Now(), why
+		}
+		late := !since.IsZero() && time.Since(since) > l.stuck
+		if late || !inside.SleepUntil(ctx, time.Now().Add(again)) {
+			return false, strings.TrimSuffix(kube.Terminating(n, time.Now())+": "+last, ": ")
+		}
+	}
+}
+
+// namespace reads a namespace.
+func (l *load) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	resp, err := l.api.open(ctx, "/api/v1/namespaces/"+name, usualType)
+	if err != nil {
+		return n, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is only read
+	return n, json.NewDecoder(io.LimitReader(resp.Body, maxList)).Decode(n)
 }

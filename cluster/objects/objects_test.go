@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"tare/param"
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
 )
@@ -373,5 +374,41 @@ func TestRestarted(t *testing.T) {
 		if (err == nil) != c.away || s.Calls[0].Count != c.count || (s.Down > 0) != c.away {
 			t.Errorf("%s: %v, %+v", c.name, err, s)
 		}
+	}
+}
+
+// TestHeldNamespace: a namespace that a finalizer holds is not waited for until the end. The load ends with its results, and says what holds it.
+func TestHeldNamespace(t *testing.T) {
+	c := &cluster{has: map[string]bool{}}
+	h := func(w http.ResponseWriter, r *http.Request) {
+		if name, is := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/"); is && !strings.Contains(name, "/") && r.Method != http.MethodPost {
+			n := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-time.Minute)}}}
+			n.Status.Conditions = []corev1.NamespaceCondition{
+				{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "Some resources are remaining: configmaps. has 1 resource instances"},
+				{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "Some content in the namespace has finalizers remaining: example.org/hold in 1 resource instances"},
+			}
+			_ = json.NewEncoder(w).Encode(n)
+			return
+		}
+		c.ServeHTTP(w, r)
+	}
+	var out strings.Builder
+	l, err := newLoad(options{study: "t", kind: objects.ConfigMap, count: 1, steps: 1, namespaces: 1, rate: "0", workers: 2, timeout: 10 * time.Second}, server(t, h), func(l objects.Line) error {
+		return json.NewEncoder(&out).Encode(l)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.stuck = 300 * time.Millisecond
+	if err := l.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v, err := param.Fill(objects.New().Params(), param.Values{"object": objects.ConfigMap, "count": "1", "steps": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := objects.New().Parse("load", v, strings.NewReader(out.String()))
+	if err != nil || len(rd.Warnings) != 1 || !strings.Contains(rd.Warnings[0].Text, ": the finalizer example.org/hold holds 1 configmaps; remove the finalizer") {
+		t.Errorf("%v %v: %s", err, rd.Warnings, out.String())
 	}
 }

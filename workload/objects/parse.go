@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -228,7 +230,8 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, len(want.steps), last.Objects, last.Why)
 	}
 	if r.end.Removed < 0 {
-		rd.Warn("objects-left", "the namespaces were not gone in time after the load; the next trial may meet them")
+		held := strings.ToValidUTF8(r.end.Held[:min(len(r.end.Held), MaxHeld)], "")
+		rd.Warn("objects-left", "the namespaces were not gone in time after the load, and the next trial may meet them: %s", cmp.Or(held, "`kubectl get namespaces -l app.kubernetes.io/managed-by=tare` lists them"))
 	} else {
 		rd.Value("removed", record.Second, r.end.Removed)
 	}

@@ -124,9 +124,11 @@ const MaxReadings = 30_000
 type End struct {
 	Namespaces int     `json:"namespaces"`
 	Removed    float64 `json:"removed_s"` // until the namespaces were gone; negative: they were not, in time
-	User       float64 `json:"cpu_user_s"`
-	System     float64 `json:"cpu_system_s"`
-	Memory     float64 `json:"memory_bytes"` // the most that the client had
+	// Held says what holds a namespace that is not gone; "": it is not known. At most MaxHeld bytes.
+	Held   string  `json:"held,omitempty"`
+	User   float64 `json:"cpu_user_s"`
+	System float64 `json:"cpu_system_s"`
+	Memory float64 `json:"memory_bytes"` // the most that the client had
 	// Warnings are those of the API server about what the load sent, each once: the first MaxWarnings.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -142,6 +144,9 @@ const (
 	longest = int64(2 * time.Hour)
 	digits  = 2
 )
+
+// MaxHeld bounds End.Held.
+const MaxHeld = 500
 
 // NewHistogram returns a histogram of the kind that lines have.
 func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1000, longest, digits) }
