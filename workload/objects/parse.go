@@ -231,7 +231,7 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	}
 	if r.end.Removed < 0 {
 		held := strings.ToValidUTF8(r.end.Held[:min(len(r.end.Held), MaxHeld)], "")
-		rd.Warn("objects-left", "the namespaces were not gone in time after the load, and the next trial may meet them: %s", cmp.Or(held, "`kubectl get namespaces -l app.kubernetes.io/managed-by=tare` lists them"))
+		rd.Warn("objects-left", "the load's namespaces were not gone in time: %s", cmp.Or(held, "`kubectl get namespaces -l app.kubernetes.io/managed-by=tare` lists them"))
 	} else {
 		rd.Value("removed", record.Second, r.end.Removed)
 	}

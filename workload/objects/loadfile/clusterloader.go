@@ -257,8 +257,9 @@ func (l *loader) controllers(n *yaml.Node) {
 		name := base + strconv.Itoa(i)
 		set(o, name, "metadata", "name")
 		set(o, strconv.Itoa(replicas), "spec", "replicas")
-		count := get(o, "spec", "replicas")
-		count.Tag, count.Style = "!!int", 0
+		if count := get(o, "spec", "replicas"); count != nil {
+			count.Tag, count.Style = "!!int", 0
+		}
 		set(o, name, "spec", "selector", "name")
 		set(o, name, "spec", "template", "metadata", "labels", "name")
 		if c := get(o, "spec", "template", "spec", "containers"); image != "" && c != nil && len(c.Content) > 0 && c.Content[0].Kind == yaml.MappingNode {

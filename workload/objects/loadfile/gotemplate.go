@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,11 +57,11 @@ func parseTemplate(file, src string, functions map[string]string, missing string
 	root := template.New(mainTree).Option("missingkey=" + missing).Funcs(newState().functions())
 	for name, text := range functions {
 		if _, err := root.New(otherTree).Parse(text); err != nil {
-			return nil, located(name, err)
+			return nil, located(name, err, nil)
 		}
 	}
 	if _, err := root.Parse(src); err != nil {
-		return nil, located(file, err)
+		return nil, located(file, err, nil)
 	}
 	tick := template.Must(template.New("").Funcs(newState().functions()).Parse("{{" + tickName + "}}")).Root.Nodes[0]
 	for _, x := range root.Templates() {
@@ -133,7 +135,7 @@ func (t *goTemplate) render(data map[string]any, seed string, env map[string]str
 	r.begin(seed, env)
 	out := &bounded{}
 	if err := r.template.Execute(out, data); err != nil {
-		return "", nil, located(t.file, err)
+		return "", nil, located(t.file, err, data)
 	}
 	last := 1
 	var plain strings.Builder
@@ -168,15 +170,19 @@ var _ io.Writer = (*bounded)(nil)
 var (
 	placeRE    = regexp.MustCompile(`template: (\w*):(\d+):(?:(\d+):)? `)
 	executesRE = regexp.MustCompile(`executing "\w*" at <[^>]*>: |error calling \w+: `)
+	missingRE  = regexp.MustCompile(`^map has no entry for key "(.*)"$`)
+	functionRE = regexp.MustCompile(`^function "(.*)" not defined$`)
+	variableRE = regexp.MustCompile(`(?:^|[^\w.\])])\.([A-Za-z_]\w*)`) // of the data, not a part of another
 )
 
-// located gives an error of text/template its place in a file.
-func located(file string, err error) error {
+// located gives an error of text/template its place in a file. data has the variables.
+func located(file string, err error, data map[string]any) error {
 	e := &param.FileError{Param: Param, File: file, Line: 1, Column: 1, What: err.Error(), Instead: "see docs/workloads/objects-files.md for what templates may do"}
 	if m := placeRE.FindStringSubmatchIndex(e.What); m != nil {
 		e.Line, _ = strconv.Atoi(e.What[m[4]:m[5]]) // digits
 		if m[6] >= 0 {
 			e.Column, _ = strconv.Atoi(e.What[m[6]:m[7]])
+			e.Column++ // text/template counts from 0
 		}
 		e.What = e.What[m[1]:]
 	}
@@ -185,6 +191,15 @@ func located(file string, err error) error {
 		e.What = executesRE.ReplaceAllString(e.What, "")
 	}
 	e.Line, e.Column = max(1, e.Line), max(1, e.Column)
+	if m := missingRE.FindStringSubmatch(e.What); m != nil {
+		e.What, e.Instead = fmt.Sprintf("the variable %.100q has no value", m[1]), fmt.Sprintf("add %.100s: VALUE below inputVars of the object; %s", m[1], param.Suggest(m[1], slices.Sorted(maps.Keys(data))))
+		return e
+	}
+	if m := functionRE.FindStringSubmatch(e.What); m != nil {
+		if near := param.Suggest(m[1], slices.Sorted(maps.Keys(newState().functions()))); strings.HasPrefix(near, "did you mean") {
+			e.Instead = near // instead of all
+		}
+	}
 	e.What = "the template: " + strings.ToValidUTF8(e.What[:min(len(e.What), 300)], "")
 	return e
 }
@@ -226,8 +241,26 @@ func (p *parser) renderConfig(src string, vars map[string]string) (string, []int
 	n := 0
 	for line := range strings.Lines(text) {
 		if n++; strings.Contains(line, "<no value>") {
-			return "", nil, &param.FileError{Param: Param, Line: marks[n-1], Column: 1, What: "a variable of this line has no value", Instead: "write it below the workload, as vars: NAME=VALUE"}
+			return "", nil, unset(src, marks[n-1], data)
 		}
 	}
 	return text, marks, nil
+}
+
+// unset names the variable of a line of the file that has no value.
+func unset(src string, line int, data map[string]any) error {
+	e := &param.FileError{Param: Param, Line: line, Column: 1, What: "a variable of this line has no value", Instead: "write it below the workload, as vars: NAME=VALUE"}
+	text := strings.Split(src, "\n")[line-1]
+	for _, action := range actionRE.FindAllStringIndex(text, -1) {
+		for _, m := range variableRE.FindAllStringSubmatchIndex(text[:action[1]], -1) {
+			name := text[m[2]:m[3]]
+			if _, has := data[name]; has || m[0] < action[0] {
+				continue
+			}
+			e.Column, e.What = m[2], fmt.Sprintf("the variable %.100q has no value", name)
+			e.Instead = fmt.Sprintf("write vars: %.100s=VALUE below the workload; %s", name, param.Suggest(name, slices.Sorted(maps.Keys(data))))
+			return e
+		}
+	}
+	return e
 }

@@ -87,13 +87,14 @@ func equal(a, b []int) bool {
 // TestBurnerRefused: mistakes have the place in the file that was written, also behind a part that was left out.
 func TestBurnerRefused(t *testing.T) {
 	for _, c := range []struct{ from, to, says string }{
-		{"{{ .QPS }}", "{{ .QSP }}", "file, line 14, column 1: a variable of this line has no value; write it below the workload, as vars"},
+		{"{{ .QPS }}", "{{ .QSP }}", `file, line 14, column 13: the variable "QSP" has no value; write vars: QSP=VALUE below the workload; did you mean "QPS"?`},
 		{"qps: {{", "qps: {{ foo", `file, line 14, column 1: the template: function "foo" not defined`},
+		{"qps: {{", "qps: {{ defalt 3", `file, line 14, column 1: the template: function "defalt" not defined; did you mean "default"?`},
 		{"podWait: false", "podsWait: false", `file, line 18, column 5: a job has no key "podsWait"; did you mean "podWait"?`},
 		{"jobPause: 3s", "hooks: [{cmd: [rm]}]", "file, line 21, column 5: hooks run programs"},
 		{"cycles: 2", "duration: 2m", "write cycles: NUMBER"},
 		{"templates/secret.yml", "templates/none.yml", "file, line 35, column 25: cannot find the file templates/none.yml"},
-		{"image: example.org/pause", "picture: x", `file, templates/web.yml, line 18, column 20: the template: map has no entry for key "image"`},
+		{"image: example.org/pause", "picture: x", `file, templates/web.yml, line 18, column 21: the variable "image" has no value; add image: VALUE below inputVars of the object; write one of Iteration, JobName,`},
 		{"pods: 3", "pods: many", `file, templates/web.yml, line 9, column 13: spec.replicas: "many" is not a valid number`},
 		{"{side: even}", "{side: left}", "no Deployment of an earlier job has the labels side=left"},
 		{"kind: Service", "kind: Namespace", "Namespace belongs to the whole cluster"},
@@ -212,7 +213,7 @@ func TestTemplateBounds(t *testing.T) {
 		`{{ html "x" }}`:                                                                  "does not have this function",
 		`{{ until 99999999 }}`:                                                            "bytes or elements",
 		`{{ `:                                                                             "the template:",
-		strings.Repeat(" ", 99) + `{{ index .x 3 }}`:                                      "no entry for key",
+		strings.Repeat(" ", 99) + `{{ index .x 3 }}`:                                      `line 1, column 109: the variable "x" has no value`,
 		"\x01": "control characters",
 		`{{ $m := dict "a" 1 }}{{ range until 99 }}{{ $m = dict "a" $m "b" $m }}{{ end }}{{ toJson $m }}`: "bytes or elements",
 	} {

@@ -25,9 +25,9 @@ func object(file string, n *yaml.Node) (*Request, error) {
 	version, kind := get(n, "apiVersion"), get(n, "kind")
 	switch {
 	case n.Kind != yaml.MappingNode || kind == nil || kind.Kind != yaml.ScalarNode:
-		return nil, at(file, n, "write apiVersion, kind, metadata and spec", "this is not an object of Kubernetes")
+		return nil, at(file, lacking(n, "kind"), "write apiVersion, kind, metadata and spec", "this is not an object of Kubernetes")
 	case version == nil || version.Kind != yaml.ScalarNode:
-		return nil, at(file, n, "write the version of its API, such as apiVersion: v1", "the %s has no apiVersion", kind.Value)
+		return nil, at(file, lacking(n, "apiVersion"), "write the version of its API, such as apiVersion: v1", "the %s has no apiVersion", kind.Value)
 	}
 	k := kindOf(kind.Value)
 	if k == nil {
@@ -79,11 +79,10 @@ func generate(o *yaml.Node, serial int) {
 func (r *Request) meta(file string, n *yaml.Node) error {
 	meta, name := get(n, "metadata"), get(n, "metadata", "name")
 	switch {
+	case meta != nil && meta.Kind != yaml.MappingNode:
+		return at(file, keyOf(n, "metadata"), "write metadata: and below it name: NAME", "metadata of the %s is not a mapping", r.Kind.Name)
 	case name == nil || name.Kind != yaml.ScalarNode:
-		if meta == nil {
-			meta = n
-		}
-		return at(file, meta, "write metadata: and below it name: NAME", "the %s has no name", r.Kind.Name)
+		return at(file, lacking(n, "metadata", "name"), "write metadata: and below it name: NAME", "the %s has no name", r.Kind.Name)
 	case len(name.Value) > 253 || !nameRE.MatchString(name.Value):
 		return at(file, name, "write lower-case letters, digits, - and .", "%q is not a valid name of an object", name.Value)
 	}
@@ -98,7 +97,7 @@ func (r *Request) meta(file string, n *yaml.Node) error {
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		if v := get(meta, key); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
-			return at(file, v, "write KEY: VALUE", "%s are not a mapping", key)
+			return at(file, keyOf(meta, key), "write KEY: VALUE", "%s are not a mapping", key)
 		}
 	}
 	return nil
@@ -111,14 +110,20 @@ func (r *Request) pods(file string, n *yaml.Node) error {
 	}
 	spec := get(n, r.Kind.Pod...)
 	if c := get(spec, "containers"); c == nil || c.Kind != yaml.SequenceNode || len(c.Content) == 0 {
-		return at(file, n, "write "+strings.Join(r.Kind.Pod, ".")+".containers", "the %s has no container", r.Kind.Name)
+		path := append(slices.Clone(r.Kind.Pod), "containers")
+		return at(file, lacking(n, path...), "write "+strings.Join(path, ".")+", a list", "the %s has no container", r.Kind.Name)
 	}
 	if what, where := privileged(spec); where != nil {
 		return at(file, where, "remove it", "%s: pods of the load have no access to their node", what)
 	}
+	meta := append(slices.Clone(r.Kind.Pod[:len(r.Kind.Pod)-1]), "metadata")
+	if v := get(n, meta...); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
+		return at(file, keyOf(n, meta...), "write KEY: VALUE", "metadata of the pods is not a mapping")
+	}
 	for _, key := range []string{"labels", "annotations"} {
-		if v := get(n, append(slices.Clone(r.Kind.Pod[:len(r.Kind.Pod)-1]), "metadata", key)...); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
-			return at(file, v, "write KEY: VALUE", "%s of the pods are not a mapping", key)
+		path := append(slices.Clone(meta), key)
+		if v := get(n, path...); v != nil && v.Tag != "!!null" && v.Kind != yaml.MappingNode {
+			return at(file, keyOf(n, path...), "write KEY: VALUE", "%s of the pods are not a mapping", key)
 		}
 	}
 	r.Pods = 1

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tare/param"
 )
 
 // identifier is the parameter that cluster-loader gives each use of a template: its number, from 0.
@@ -104,6 +106,13 @@ func (t *openshiftTemplate) at(number, object int) (*yaml.Node, error) {
 			set(n, v, "metadata", "labels", name)
 		}
 	}
+	if name := get(n, "metadata", "name"); err == nil && name != nil {
+		if m := wordRE.FindStringSubmatch(name.Value); m != nil {
+			known := slices.Sorted(maps.Keys(t.values))
+			known = append(append(known, slices.Sorted(maps.Keys(t.drawn))...), identifier)
+			return nil, at(t.file, name, "add it below parameters of the template; "+param.Suggest(m[1], known), "the template has no parameter %q", m[1])
+		}
+	}
 	return n, err
 }
 
@@ -146,10 +155,13 @@ func (t *openshiftTemplate) replace(n *yaml.Node, lookup func(string) (string, b
 	return &out, nil
 }
 
-// set puts a text at a path of a mapping.
+// set puts a text at a path of a mapping. If another value is in the way, set does nothing, and the checks of the object refuse it.
 func set(n *yaml.Node, v string, path ...string) {
 	for i, key := range path {
 		next := get(n, key)
+		if n.Kind != yaml.MappingNode || i < len(path)-1 && next != nil && next.Kind != yaml.MappingNode && next.Tag != "!!null" {
+			return
+		}
 		if next == nil || i < len(path)-1 && next.Kind != yaml.MappingNode {
 			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
 			remove(n, key)

@@ -87,6 +87,26 @@ func keyOf(n *yaml.Node, path ...string) *yaml.Node {
 	return found
 }
 
+// lacking is the place to say that a path is missing: a key that is nearly its next one, the deepest key that there is, or the object.
+func lacking(n *yaml.Node, path ...string) *yaml.Node {
+	for i, key := range path {
+		of := get(n, path[:i]...)
+		if of == nil || of.Kind != yaml.MappingNode {
+			break
+		}
+		if has := keyOf(of, key); has != of && (has.Line != of.Line || has.Column != of.Column) {
+			continue // the file has it; set puts what it adds at the place of the mapping
+		}
+		for k := 0; k < len(of.Content); k += 2 {
+			is := of.Content[k]
+			if far := len(is.Value) - len(key); is.Value != key && far*far <= 4 && strings.HasPrefix(param.Suggest(is.Value, []string{key}), "did you mean") {
+				return is
+			}
+		}
+	}
+	return keyOf(n, path...)
+}
+
 // text is the value of a key, "" if there is none.
 func text(n *yaml.Node, path ...string) string {
 	if v := get(n, path...); v != nil && v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
