@@ -32,7 +32,7 @@ func explained(err error, namespace string) error {
 	switch {
 	case errors.As(err, &status):
 	case errors.As(err, &failed) && !errors.Is(err, context.Canceled): // no API server has answered
-		return fmt.Errorf("%w; %s", err, kube.Unreached)
+		return fmt.Errorf("%w; %s", err, kube.Advice(err))
 	default:
 		return err
 	}

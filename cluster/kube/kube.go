@@ -8,6 +8,7 @@ package kube
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -156,6 +157,22 @@ const dialWithin = 10 * time.Second
 // Unreached says what to do about an API server that does not answer.
 const Unreached = "check that the cluster runs and that this machine can reach it (network, VPN), or give another --context"
 
+// Advice says what to do about a request that no API server has answered.
+func Advice(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &unknown):
+		return "the kubeconfig's certificate-authority is not the one of this API server: fetch the kubeconfig anew, as after a cluster was made again, or give another --context"
+	case errors.As(err, &name):
+		return "write a name or address of the certificate as server in the kubeconfig, or as tls-server-name beside it"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "have the API server's certificate renewed (`kubeadm certs renew all`), or correct the clock of this machine (`date`)"
+	}
+	return Unreached
+}
+
 // Ping asks the server once whether it answers. Other functions try for a minute.
 func (c *Client) Ping(ctx context.Context) error {
 	err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
@@ -163,7 +180,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	if err == nil || errors.As(err, &answer) {
 		return nil
 	}
-	return fmt.Errorf("cannot reach the API server %s: %w; %s", c.Server(), err, Unreached)
+	return fmt.Errorf("cannot reach the API server %s: %w; %s", c.Server(), err, Advice(err))
 }
 
 // Server is the address of the API server.

@@ -1,6 +1,13 @@
 package kube
 
 import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +64,35 @@ func TestPullAdvice(t *testing.T) {
 		if got := registryOf(image); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
+	}
+}
+
+// TestAdvice: what to do about a server's certificate depends on what is wrong with it.
+func TestAdvice(t *testing.T) {
+	h := httptest.NewTLSServer(http.NotFoundHandler())
+	defer h.Close()
+	pem := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
+	trusted := base64.StdEncoding.EncodeToString(pem)
+	for _, c := range [][3]string{{"", "example.com", "the kubeconfig's certificate-authority is not the one of this API server"}, {trusted, "nobody.invalid", "as tls-server-name beside it"}} {
+		ca, name, want := c[0], c[1], c[2]
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, tls-server-name: %s, certificate-authority-data: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", h.URL, name, ca)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := FromKubeconfig(Where{Kubeconfig: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	expired := fmt.Errorf("get: %w", x509.CertificateInvalidError{Reason: x509.Expired})
+	if got := Advice(expired); !strings.Contains(got, "renewed") {
+		t.Error(got)
+	}
+	if got := Advice(errors.New("connection refused")); got != Unreached {
+		t.Error(got)
 	}
 }

@@ -2,10 +2,12 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -410,5 +412,28 @@ func TestHeldNamespace(t *testing.T) {
 	rd, err := objects.New().Parse("load", v, strings.NewReader(out.String()))
 	if err != nil || len(rd.Warnings) != 1 || !strings.Contains(rd.Warnings[0].Text, ": the finalizer example.org/hold holds 1 configmaps; remove the finalizer") {
 		t.Errorf("%v %v: %s", err, rd.Warnings, out.String())
+	}
+}
+
+// TestChurn: objects that a step replaces are deleted and created, in the words of the API.
+func TestChurn(t *testing.T) {
+	c := &cluster{has: map[string]bool{}}
+	var last *objects.Step
+	l, err := newLoad(options{study: "t", kind: objects.ConfigMap, count: 4, steps: 1, namespaces: 1, rate: "0", workers: 2, churn: 50, timeout: 10 * time.Second}, server(t, c.ServeHTTP), func(l objects.Line) error {
+		last = cmp.Or(l.Step, last)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, call := range last.Calls {
+		got[call.Verb+" "+call.Resource] = call.Count
+	}
+	if want := map[string]int64{"create configmaps": 6, "delete configmaps": 2}; !maps.Equal(got, want) || last.Why != "" {
+		t.Errorf("%v, want %v: %s", got, want, last.Why)
 	}
 }

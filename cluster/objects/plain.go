@@ -46,7 +46,7 @@ func plain(l *load) (*script, error) {
 		from, to := objects.Target(l.count, l.steps, i-1), objects.Target(l.count, l.steps, i)
 		b := batch{count: to - from, due: rate.Due(to-from, i), takes: rate.Takes(to - from)}
 		b.send = func(ctx context.Context, i int, due time.Time) (time.Duration, error) {
-			return u.create(ctx, "create", from+i, due)
+			return u.create(ctx, from+i, due)
 		}
 		s := step{objects: to, requests: to - from, pods: out.pods}
 		if s.pods {
@@ -71,7 +71,7 @@ func (u *uniform) path(i int) string { return u.maker.path(u.spaceOf(i)) }
 func (u *uniform) spaceOf(i int) string { return u.spaces[i%len(u.spaces)] }
 
 // create creates the i-th object.
-func (u *uniform) create(ctx context.Context, as string, i int, due time.Time) (time.Duration, error) {
+func (u *uniform) create(ctx context.Context, i int, due time.Time) (time.Duration, error) {
 	name := u.name(i)
 	if u.pods != nil {
 		u.pods.expect(name, due, 1)
@@ -88,7 +88,7 @@ func (u *uniform) create(ctx context.Context, as string, i int, due time.Time) (
 		}
 		body, due = withImage(u.maker.object(name), image), times.pushed
 	}
-	busy, err := u.api.do(ctx, verb{as, u.maker.resource}, due, http.MethodPost, u.path(i), body, kind)
+	busy, err := u.api.do(ctx, verb{"create", u.maker.resource}, due, http.MethodPost, u.path(i), body, kind)
 	if u.pods != nil {
 		u.pods.answered(name, time.Now(), err)
 	}
@@ -111,7 +111,7 @@ func (u *uniform) replace(ctx context.Context, s *objects.Step) error {
 			return busy, err
 		}
 		u.again[i]++
-		more, err := u.create(ctx, "recreate", i, time.Now())
+		more, err := u.create(ctx, i, time.Now())
 		return busy + more, err
 	})
 	u.next = (u.next + n) % s.Objects

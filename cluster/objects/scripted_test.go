@@ -1,9 +1,11 @@
 package objects
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,8 @@ import (
 	"tare/workload/objects"
 	"tare/workload/objects/loadfile"
 )
+
+var objectName = regexp.MustCompile(`o-[0-9]+-[0-9]+`)
 
 // cluster is a server that keeps objects by their path, and what was asked of it.
 type cluster struct {
@@ -34,7 +38,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Metadata struct{ Name string }
 		}
 		_ = json.Unmarshal(body, &o)
-		path += "/" + o.Metadata.Name
+		path += "/" + cmp.Or(o.Metadata.Name, string(objectName.Find(body))) // or it is protobuf
 	}
 	exists := c.has[path]
 	switch {

@@ -87,7 +87,7 @@ func sendAll(fd int, p []byte, timeout time.Duration) error {
 		case begun.IsZero():
 			begun = time.Now()
 		case time.Since(begun) > timeout:
-			return fmt.Errorf("the server takes no request within the timeout %s", timeout)
+			return fmt.Errorf("the server took no request within the timeout %s; write a lower rate or fewer connections, or raise timeout", timeout)
 		default:
 			_, _ = raw.Poll(fd, unix.POLLOUT, int64(raw.Tick))
 		}

@@ -67,7 +67,7 @@ func (ingress) Params() []param.Param {
 		{Name: "delay", Type: param.Duration, Default: "0s", Min: 0, Max: 60, Help: "wrk: the longest pause before a request, in milliseconds; each is drawn evenly"},
 		{Name: "warmup", Type: param.Duration, Default: "1s", Min: 0, Max: 600, Help: "load before measuring begins"},
 		{Name: "duration", Type: param.Duration, Default: "5s", Min: 0.1, Max: maxTime, Help: "measured time"},
-		{Name: "timeout", Type: param.Duration, Default: "5s", Min: 1, Max: 60, Help: "an answer that takes longer fails the trial"},
+		{Name: "timeout", Type: param.Duration, Default: "5s", Min: 1, Max: 60, Help: "time limit for each answer; the trial fails if an answer takes longer"},
 		{Name: "termination", Type: param.Enum, Default: plain, Words: []string{plain, edge, passthrough, reencrypt},
 			Help: "where TLS ends: nowhere, at the proxy, at the server behind it, or at both"},
 		{Name: "routes", Type: param.Int, Default: "1", Min: 1, Max: maxRoutes, Help: "names that the proxy tells apart, each with a backend of its own"},

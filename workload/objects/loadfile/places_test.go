@@ -13,17 +13,17 @@ func TestPlaces(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\n"
 	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n"
 	for template, says := range map[string]string{
-		pod + "metadata: 5\nspec: {containers: [{name: c}]}\n":                       "t.yml, line 3, column 1: metadata of the Pod is not a mapping; write metadata: and below it name: NAME",
-		pod + "metdata:\n  name: x\nspec: {containers: [{name: c}]}\n":               "line 3, column 1: the Pod has no name",
-		pod + "metadata:\n  nam: x\nspec: {containers: [{name: c}]}\n":               "line 4, column 3: the Pod has no name",
-		pod + "metadata:\n  name: x\n  labels: 5\nspec: {containers: [{name: c}]}\n": "line 5, column 3: labels are not a mapping",
-		pod + "metadata:\n  name: x\nspec:\n  container: [{name: c}]\n":              "line 6, column 3: the Pod has no container; write spec.containers, a list",
-		pod + "metadata:\n  name: x\nspec:\n  containers: 5\n":                       "line 6, column 3: the Pod has no container",
-		pod + "metadata:\n  name: x\nspec: 5\n":                                      "line 5, column 1: the Pod has no container",
-		deployment + "spec:\n  template: 5\n":                                        "line 6, column 3: the Deployment has no container; write spec.template.spec.containers, a list",
-		deployment + "spec:\n  template:\n    spc: {}\n":                             "line 7, column 5: the Deployment has no container",
+		pod + "metadata: 5\nspec: {containers: [{name: c}]}\n":                                    "t.yml, line 3, column 1: metadata of the Pod is not a mapping; write metadata: and below it name: NAME",
+		pod + "metdata:\n  name: x\nspec: {containers: [{name: c}]}\n":                            "line 3, column 1: the Pod has no name",
+		pod + "metadata:\n  nam: x\nspec: {containers: [{name: c}]}\n":                            "line 4, column 3: the Pod has no name",
+		pod + "metadata:\n  name: x\n  labels: 5\nspec: {containers: [{name: c}]}\n":              "line 5, column 3: labels are not a mapping",
+		pod + "metadata:\n  name: x\nspec:\n  container: [{name: c}]\n":                           "line 6, column 3: the Pod has no container; write spec.containers, a list",
+		pod + "metadata:\n  name: x\nspec:\n  containers: 5\n":                                    "line 6, column 3: the Pod has no container",
+		pod + "metadata:\n  name: x\nspec: 5\n":                                                   "line 5, column 1: the Pod has no container",
+		deployment + "spec:\n  template: 5\n":                                                     "line 6, column 3: the Deployment has no container; write spec.template.spec.containers, a list",
+		deployment + "spec:\n  template:\n    spc: {}\n":                                          "line 7, column 5: the Deployment has no container",
 		deployment + "spec:\n  template:\n    metadata: 5\n    spec: {containers: [{name: c}]}\n": "line 7, column 5: metadata of the pods is not a mapping",
-		"apiversion: v1\nkind: Pod\n": "line 1, column 1: the Pod has no apiVersion",
+		"apiversion: v1\nkind: Pod\n":                                                             "line 1, column 1: the Pod has no apiVersion",
 	} {
 		b := param.Bundle{Text: "jobs: [{name: a, objects: [{objectTemplate: t.yml}]}]", Files: map[string]string{"t.yml": template}}
 		if _, err := loadfile.Parse(b.Value(), nil); err == nil || !strings.Contains(err.Error(), says) {
