@@ -420,21 +420,37 @@ func Skips(skips []record.Skip, modelled bool) *Section {
 		cells[x.Reason] = append(cells[x.Reason], x.Cell)
 	}
 	for _, reason := range reasons {
-		s.Item(common(cells[reason]), reason)
+		s.Item(common(cells[reason], reason), reason)
 	}
 	return s
 }
 
-// common names cells by the levels that all of them share, and by their workloads if there are few.
-func common(cells []record.Cell) string {
+// common names cells by the levels that the reason is about: of factors that it says how to write, or else those that all cells share. It
+// adds the workloads if there are few.
+func common(cells []record.Cell, reason string) string {
 	if len(cells) == 1 {
 		return cells[0].Key()
 	}
-	var shared record.Cell
+	var shared, told record.Cell
+	for _, l := range cells[0] {
+		if !strings.Contains(" "+reason, " "+l.Factor+": ") {
+			continue
+		}
+		var levels []string
+		for _, c := range cells {
+			if v, ok := c.Get(l.Factor); ok {
+				levels = ordered.Add(levels, v)
+			}
+		}
+		told = append(told, record.Level{Factor: l.Factor, Value: strings.Join(levels, " or ")})
+	}
 	for _, l := range cells[0] {
 		if !slices.ContainsFunc(cells, func(c record.Cell) bool { v, ok := c.Get(l.Factor); return !ok || v != l.Value }) {
 			shared = append(shared, l)
 		}
+	}
+	if len(told) > 0 {
+		shared = told
 	}
 	many := words.Count(len(cells), "cell")
 	var workloads []string
