@@ -437,3 +437,45 @@ func TestChurn(t *testing.T) {
 		t.Errorf("%v, want %v: %s", got, want, last.Why)
 	}
 }
+
+// TestBadLuck: whatever makes the API server refuse requests in the second step, the first step is kept, the load ends in time with a reason, and
+// the reason says what to do.
+func TestBadLuck(t *testing.T) {
+	for says, c := range map[string]struct {
+		code int
+		do   string
+	}{
+		`configmaps "c" is forbidden: exceeded quota: q, requested: count/configmaps=1`:  {http.StatusForbidden, "; raise the ResourceQuota"},
+		`Internal error occurred: failed calling webhook "w": context deadline exceeded`: {http.StatusInternalServerError, "; repair or remove the webhook"},
+		"etcdserver: mvcc: database space exceeded":                                      {http.StatusInternalServerError, "; etcd is full"},
+		"Too many requests, please try again later.":                                     {http.StatusTooManyRequests, "; the API server sheds load"},
+		"Unauthorized": {http.StatusUnauthorized, "; the API server no longer accepts the load's token"},
+	} {
+		has := &cluster{has: map[string]bool{}}
+		var made atomic.Int32
+		var out strings.Builder
+		l, err := newLoad(options{study: "t", kind: objects.ConfigMap, count: 4, steps: 2, namespaces: 1, rate: "0", workers: 1, timeout: 600 * time.Millisecond}, server(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/configmaps") && made.Add(1) > 2 {
+				w.WriteHeader(c.code)
+				_ = json.NewEncoder(w).Encode(metav1.Status{Message: says})
+				return
+			}
+			has.ServeHTTP(w, r)
+		}), func(l objects.Line) error { return json.NewEncoder(&out).Encode(l) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.run(t.Context()); err != nil {
+			t.Errorf("%s: %v", says, err)
+			continue
+		}
+		v, err := param.Fill(objects.New().Params(), param.Values{"object": objects.ConfigMap, "count": "4", "steps": "2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rd, err := objects.New().Parse("load", v, strings.NewReader(out.String()))
+		if err != nil || len(rd.Warnings) != 1 || !strings.Contains(rd.Warnings[0].Text, "the load ended at step 2 of 2 (4 objects): ") || !strings.Contains(rd.Warnings[0].Text, says) || !strings.Contains(rd.Warnings[0].Text, c.do) {
+			t.Errorf("%s: %v %v", says, err, rd.Warnings)
+		}
+	}
+}

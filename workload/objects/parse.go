@@ -177,9 +177,9 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 	}
 	switch {
 	case made == 0 && r.steps[0].refused():
-		return &workload.Refused{Why: "the API server refused every object: " + r.steps[0].Why}
+		return &workload.Refused{Why: "the API server refused every object: " + remedy(r.steps[0].Why)}
 	case made == 0:
-		return fmt.Errorf("no object was created: %s", r.steps[0].Why)
+		return fmt.Errorf("no object was created: %s", remedy(r.steps[0].Why))
 	case creating <= 0 || latency.TotalCount() == 0:
 		return errors.New("objects were created in no time")
 	case want.pods && starts.TotalCount() == 0:
@@ -227,7 +227,7 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 		}
 	}
 	if last := &r.steps[len(r.steps)-1]; last.Ended {
-		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, len(want.steps), last.Objects, last.Why)
+		rd.Warn("objects-ended", "the load ended at step %d of %d (%d objects): %s", last.Number, len(want.steps), last.Objects, remedy(last.Why))
 	}
 	if r.end.Removed < 0 {
 		held := strings.ToValidUTF8(r.end.Held[:min(len(r.end.Held), MaxHeld)], "")

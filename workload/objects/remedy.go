@@ -1,0 +1,20 @@
+package objects
+
+import "strings"
+
+// remedy adds to what the API server said why a load ended, what to do about it: "WHAT; WHAT TO DO". The texts are those of Kubernetes and etcd.
+func remedy(why string) string {
+	said := strings.ToLower(why)
+	for _, r := range []struct{ says, do string }{
+		{"exceeded quota", "raise the ResourceQuota, or create fewer objects"},
+		{"failed calling webhook", "repair or remove the webhook (`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations`), then repeat the command"},
+		{"database space exceeded", "etcd is full: compact and defragment it, and disarm its alarm (`etcdctl alarm disarm`), then repeat the command"},
+		{"unauthorized", "the API server no longer accepts the load's token: its service account is gone, or the server's keys have changed; repeat the command"},
+		{"too many requests", "the API server sheds load: write fewer workers or a lower rate, or give the load a priority level with more seats"},
+	} {
+		if strings.Contains(said, r.says) {
+			return why + "; " + r.do
+		}
+	}
+	return why
+}
