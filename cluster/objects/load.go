@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -435,7 +433,8 @@ func (l *load) ends(ctx context.Context, name string) (is bool, held string) {
 	var since time.Time // of what a finalizer holds
 	last := ""
 	for {
-		n, err := l.namespace(ctx, name)
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		err := l.api.get(ctx, "/api/v1/namespaces/"+name, usualType, maxList, n)
 		switch why, lasting := kube.Held(n); {
 		case isCode(err, http.StatusNotFound):
 			return true, ""
@@ -450,15 +449,4 @@ func (l *load) ends(ctx context.Context, name string) (is bool, held string) {
 			return false, strings.TrimSuffix(kube.Terminating(n, time.Now())+": "+last, ": ")
 		}
 	}
-}
-
-// namespace reads a namespace.
-func (l *load) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	resp, err := l.api.open(ctx, "/api/v1/namespaces/"+name, usualType)
-	if err != nil {
-		return n, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it is only read
-	return n, json.NewDecoder(io.LimitReader(resp.Body, maxList)).Decode(n)
 }
