@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/host/ext4"
 	"tare/host/freemem"
 	"tare/param"
 	"tare/trial"
@@ -20,9 +21,20 @@ const mostReserve = 1 << 30
 
 // room refuses files for which this host has no room.
 func (p *Place) room(rooms []trial.Room) error {
-	onDisk, inMemory, onTmpfs := int64(0), int64(0), int64(0)
+	onDisk, inMemory, onTmpfs, copies := int64(0), int64(0), int64(0), 0
 	for _, r := range rooms {
 		switch {
+		case r.Copies > 0:
+			tree := p.Root
+			if r.Image != "" {
+				tree = p.Images[r.Image].Root
+			}
+			n, err := blocks(tree)
+			if err != nil {
+				return fmt.Errorf("cannot tell how large a copy of the root file system is: %w", err)
+			}
+			onDisk += int64(r.Copies) * (n + ext4.Overhead)
+			copies += r.Copies
 		case r.Volume != nil && r.Volume.Medium == volume.Memory:
 			onTmpfs += r.Bytes
 			inMemory += r.Bytes
@@ -32,10 +44,14 @@ func (p *Place) room(rooms []trial.Room) error {
 			inMemory += r.Bytes
 		}
 	}
-	if err := fits(p.Data, onDisk, "set a smaller size, or name a directory on another disk (--data)"); err != nil {
+	what, instead := "the workload's files need", "set a smaller size"
+	if copies > 0 {
+		what, instead = fmt.Sprintf("%d copies of the root file system need", copies), "use fewer sandboxes at once, or an overlay"
+	}
+	if err := fits(p.Data, onDisk, what, instead+", or name a directory on another disk (--data)"); err != nil {
 		return err
 	}
-	if err := fits(p.Memory, onTmpfs, "set a smaller size"); err != nil || inMemory == 0 {
+	if err := fits(p.Memory, onTmpfs, "the workload's files need", "set a smaller size"); err != nil || inMemory == 0 {
 		return err
 	}
 	if free, err := freemem.Read(); err == nil && inMemory > free {
@@ -45,7 +61,7 @@ func (p *Place) room(rooms []trial.Room) error {
 }
 
 // fits refuses files that are larger than the free space of a directory's file system. The directory may be missing as yet.
-func fits(dir string, need int64, instead string) error {
+func fits(dir string, need int64, what, instead string) error {
 	if need == 0 || dir == "" {
 		return nil
 	}
@@ -62,5 +78,21 @@ func fits(dir string, need int64, instead string) error {
 	if need <= free-reserve {
 		return nil
 	}
-	return fmt.Errorf("%s has %s free, of which tare leaves %s, and the workload's files need %s; %s", dir, param.AboutSize(free), param.AboutSize(reserve), param.AboutSize(need), instead)
+	return fmt.Errorf("%s has %s free, of which tare leaves %s, and %s %s; %s", dir, param.AboutSize(free), param.AboutSize(reserve), what, param.AboutSize(need), instead)
+}
+
+// blocks counts the disk blocks of the files below a directory, in bytes. A directory that is missing has none.
+func blocks(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &st)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone since it was listed
+		}
+		n += st.Blocks * 512
+		return err
+	})
+	return n, err
 }

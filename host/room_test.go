@@ -13,7 +13,7 @@ import (
 // directory is there or not.
 func TestRoom(t *testing.T) {
 	dir := t.TempDir()
-	p := &Place{Data: filepath.Join(dir, "not", "yet"), Memory: dir}
+	p := &Place{Data: filepath.Join(dir, "not", "yet"), Memory: dir, Root: t.TempDir(), Images: map[string]Image{"redis": {Root: filepath.Join(dir, "none")}}}
 	data, memory := volume.AtData(volume.Disk)[0], volume.AtData(volume.Memory)[0]
 	image := volume.Volume{Name: "data", Medium: volume.Image, Size: 1 << 50}
 	for _, c := range []struct {
@@ -28,6 +28,8 @@ func TestRoom(t *testing.T) {
 		{"image", []trial.Room{{Bytes: image.Size, Volume: &image}}, "need 1024 TiB"},
 		{"root", []trial.Room{{Bytes: 1 << 50, Root: true}}, "need 1024 TiB"},
 		{"bind", []trial.Room{{Bytes: 1 << 50, Volume: &memory}}, "need 1024 TiB"},
+		{"some copies", []trial.Room{{Copies: 2}, {Copies: 1, Image: "redis"}}, ""},
+		{"many copies", []trial.Room{{Copies: 1 << 20}, {Copies: 1 << 20, Image: "redis"}}, "2097152 copies of the root file system need 144 TiB; use fewer sandboxes at once, or an overlay, or name a directory on another disk (--data)"},
 		{"tmpfs", []trial.Room{{Bytes: 1 << 50}}, "of memory free"},
 	} {
 		err := p.Check(trial.Demand{Rooms: c.rooms})

@@ -85,6 +85,9 @@ type Traits struct {
 	Takes time.Duration
 	// CheckWithin bounds Check, where that may take long.
 	CheckWithin time.Duration
+	// OwnRoot: the sandbox has a root file system that it can write to, whether its role asks for one or not.
+	// CopiesRoot: that is a copy of the whole tree, which takes as much of the disk.
+	OwnRoot, CopiesRoot bool
 }
 
 // Definable is a Kind that a study may define others like, in its section sandboxes.

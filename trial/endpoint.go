@@ -168,7 +168,7 @@ func (t *trial) wantOf(role workload.Role) (kind string, w sandbox.Want) {
 		w.Options = res.Options
 	}
 	if role.Mode == workload.Exec { // otherwise each of its sandboxes has its own
-		w.Writable, w.Networked, w.Addresses, w.API = role.Writable, networked(t.of(role.Name).ends(), role), role.Addresses, role.API
+		w.Writable, w.Networked, w.Addresses, w.API = t.maker.writes(&role, kind, w.Options), networked(t.of(role.Name).ends(), role), role.Addresses, role.API
 	}
 	return kind, w
 }
@@ -216,7 +216,7 @@ func (t *trial) prepareSandbox(ctx context.Context, want sandbox.Want) (sandbox.
 func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string) (sandbox.Spec, error) {
 	want := ep.want
 	want.Name += "-" + strconv.Itoa((t.turn-1)*ep.role.Count+i) + what
-	want.Writable, want.Networked = ep.role.Writable, networked(t.of(ep.role.Name).ends(), ep.role)
+	want.Writable, want.Networked = t.maker.writes(&ep.role, ep.kind.Name(), want.Options), networked(t.of(ep.role.Name).ends(), ep.role)
 	if c, ok := t.maker.Place.(Copier); ok && ep.role.Cold {
 		var err error
 		if want.Copy, err = c.Copy(ctx, want.Image, want.Node); err != nil {
@@ -224,6 +224,13 @@ func (t *trial) prepareNth(ctx context.Context, ep *endpoint, i int, what string
 		}
 	}
 	return t.prepareSandbox(ctx, want)
+}
+
+// writes reports whether a role's sandbox can write to its root: because the role does, or because every
+// such sandbox has a root of its own.
+func (m *Maker) writes(r *workload.Role, kind string, options map[string]string) bool {
+	k := m.Kinds[kind]
+	return r.Writable || k != nil && k.Traits(options).OwnRoot
 }
 
 // launcher is the role's kind as one that can make a command a sandbox's lifecycle.

@@ -27,8 +27,15 @@ import (
 // that live.
 type launching struct {
 	kind
+	traits sandbox.Traits
 	alive  atomic.Int64
 	copies []string // references of the copies that the launches used
+}
+
+func (l *launching) Traits(options map[string]string) sandbox.Traits {
+	out := l.traits
+	out.Traits = l.kind.Traits(options).Traits
+	return out
 }
 
 func (l *launching) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Command, mode sandbox.LaunchMode) (sandbox.Launch, error) {

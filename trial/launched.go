@@ -241,7 +241,7 @@ func (t *trial) lifecycle(ctx context.Context, ep *endpoint) error {
 	for _, name := range []string{"-first", "-life"} {
 		want := ep.want
 		want.Name += name
-		want.Volumes, want.Writable, want.Networked = nil, false, false
+		want.Volumes, want.Writable, want.Networked = nil, ep.kind.Traits(want.Options).OwnRoot, false
 		spec, err := t.prepareSandbox(ctx, want)
 		if err != nil {
 			return err

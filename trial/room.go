@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"tare/study"
 	"tare/volume"
 	"tare/workload"
 )
@@ -8,6 +9,8 @@ import (
 // Room is what the files of a role take. It is freed at the end of the trial.
 type Room struct {
 	Bytes  int64
+	Copies int            // of the root file system, beside the Bytes, each of its own for a sandbox
+	Image  string         // that root file system; "" for the tree with the study's tools
 	Volume *volume.Volume // that holds them; nil: no volume does
 	Root   bool           // without a volume, the writable root file system holds them; else the sandbox's memory does
 	// Options are those of the role's sandbox.
@@ -20,6 +23,9 @@ func (c *checker) roomNot(all *parts) string {
 	for _, p := range all.each() {
 		for i := range p.roles {
 			d.Rooms = append(d.Rooms, roomsOf(&p.roles[i], p.res.Options)...)
+			if k := c.maker.Kinds[p.res.Sandbox]; k != nil && k.Traits(p.res.Options).CopiesRoot && study.Isolated(p.res.Isolate, p.roles[i].Name, p.ends()) {
+				d.Rooms = append(d.Rooms, Room{Copies: atOnceOf(&p.roles[i]), Image: p.roles[i].Image, Options: p.res.Options})
+			}
 		}
 	}
 	if len(d.Rooms) == 0 {

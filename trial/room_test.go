@@ -3,6 +3,7 @@ package trial
 import (
 	"testing"
 
+	"tare/sandbox"
 	"tare/study"
 	"tare/volume"
 	"tare/workload"
@@ -50,6 +51,21 @@ func TestRoom(t *testing.T) {
 		}
 		if len(p.got) != 6 || p.got[0].Volume == nil || !p.got[2].Root || p.got[3].Root || p.got[0].Options["x"] != "y" {
 			t.Errorf("%+v", p.got)
+		}
+	}
+}
+
+// TestRoomOfCopies: each sandbox that a role has at once takes a copy of its root file system.
+func TestRoomOfCopies(t *testing.T) {
+	for copies, want := range map[bool]int{true: 3, false: 0} {
+		p := &bounded{}
+		k := &launching{kind: kind{name: "vm"}, traits: sandbox.Traits{OwnRoot: copies, CopiesRoot: copies}}
+		all := &parts{part: part{res: study.Resolved{Sandbox: "vm"}, roles: []workload.Role{{Name: "main", Mode: workload.Idle, Image: "redis", Count: 3}}}}
+		if why := (&checker{maker: &Maker{Place: p, Kinds: map[string]sandbox.Kind{"vm": k}}}).roomNot(all); why != "" {
+			t.Error(why)
+		}
+		if got := append(p.got, Room{})[0]; got.Copies != want || want > 0 && got.Image != "redis" {
+			t.Errorf("copies %v: %+v", copies, p.got)
 		}
 	}
 }

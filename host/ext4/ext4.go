@@ -14,6 +14,10 @@ import (
 	"tare/host/rootfs"
 )
 
+// Overhead is about what a file system of Make takes of the disk beside its files: the journal, which is 64 MiB for sizes
+// of 2 to 16 GiB, and the tables that mke2fs writes.
+const Overhead = 72 << 20
+
 // Make makes a file with an ext4 file system of that many bytes, of the tree at root, or
 // empty if root is "". more are further arguments of mke2fs(8). It writes as little as
 // possible: the kernel does without the rest.

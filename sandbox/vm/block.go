@@ -31,8 +31,11 @@ const (
 // mostImages bounds the cached images of trees, in bytes on the disk.
 const mostImages = 8 << 30
 
-// upperDisk is the file of a machine's root disk, below Spec.Upper.
-const upperDisk = "root.qcow2"
+// The file of a machine's root disk, below Spec.Upper: what is laid over the image, or a copy of it.
+const (
+	upperDisk = "root.qcow2"
+	copyDisk  = "root.raw"
+)
 
 // serveRootDisk gives the machine its root as a virtio disk.
 func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
@@ -45,21 +48,37 @@ func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
 	if err != nil {
 		return err
 	}
-	root := disk{serial: tagRoot, path: image, frozen: true}
-	i.root = guest.Mount{Kind: guest.MountBlock, Source: tagRoot, Writable: i.spec.Upper != ""}
-	if i.spec.Upper != "" {
-		st, err := os.Stat(image)
-		if err != nil {
-			return err
-		}
-		root = disk{serial: tagRoot, path: filepath.Join(i.spec.Upper, upperDisk), over: image}
-		i.ownFiles = append(i.ownFiles, root.path) // before it is written: half a file goes as well
-		if err := os.WriteFile(root.path, emptyQcow2(st.Size(), i.backing(image)), 0o600); err != nil {
-			return err
-		}
+	root, err := i.rootDisk(ctx, image)
+	if err != nil {
+		return err
 	}
+	i.root = guest.Mount{Kind: guest.MountBlock, Source: tagRoot, Writable: !root.frozen}
 	h.disks = append(h.disks, root)
 	return nil
+}
+
+// rootDisk makes what of the image is the machine's own. That is a part of its start.
+func (i *instance) rootDisk(ctx context.Context, image string) (disk, error) {
+	own := func(name string) string {
+		path := filepath.Join(i.spec.Upper, name)
+		i.ownFiles = append(i.ownFiles, path) // before it is written: half a file goes as well
+		return path
+	}
+	switch {
+	case i.spec.Upper == "" && i.o.rootDisk != auto:
+		return disk{}, fmt.Errorf("%s = %s: the sandbox was given no directory to write to; this is a bug in tare, please report it", paramRootDisk, i.o.rootDisk)
+	case i.spec.Upper == "":
+		return disk{serial: tagRoot, path: image, frozen: true}, nil
+	case i.o.rootDisk == rootCopy:
+		d := disk{serial: tagRoot, path: own(copyDisk)}
+		return d, copySparse(ctx, image, d.path)
+	}
+	st, err := os.Stat(image)
+	if err != nil {
+		return disk{}, err
+	}
+	d := disk{serial: tagRoot, path: own(upperDisk), over: image}
+	return d, os.WriteFile(d.path, emptyQcow2(st.Size(), i.backing(image)), 0o600)
 }
 
 // image returns an ext4 image of a tree, which is made once.

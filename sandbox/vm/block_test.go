@@ -1,10 +1,13 @@
 package vm
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tare/host/network"
 	"tare/sandbox"
@@ -98,6 +101,40 @@ func TestSnapshot(t *testing.T) {
 	saved, err := filepath.Glob(filepath.Join(k.cfg.CacheDir, "snapshots", "*.state"))
 	if err != nil || len(saved) != 1 {
 		t.Errorf("saved: %v, %v", saved, err)
+	}
+}
+
+// TestCopiedRoot: a machine with a copy of the image writes to the copy, and nothing of it is left. The copy takes as
+// much of the disk as the image.
+func TestCopiedRoot(t *testing.T) {
+	k := host(t)
+	s := blockSpec(t, startBoot)
+	s.Options[paramRootDisk] = rootCopy
+	image, err := k.image(t.Context(), s.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was, is, copied unix.Stat_t
+	if err := unix.Stat(image, &was); err != nil {
+		t.Fatal(err)
+	}
+	i := startVM(t, k, s)
+	_, out, err := shell(t.Context(), i, "echo here > /new && read -r l < /new && echo $l")
+	if err != nil || out != "here\n" || i.Facts()[paramRootDisk] != rootCopy {
+		t.Errorf("%q, %v; facts %v", out, err, i.Facts())
+	}
+	if err := errors.Join(unix.Stat(image, &is), unix.Stat(filepath.Join(s.Upper, copyDisk), &copied)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("image %d blocks, copy %d; %v", was.Blocks, copied.Blocks, i.Boot())
+	if is.Blocks != was.Blocks || copied.Blocks < was.Blocks*9/10 {
+		t.Errorf("the image has %d blocks, had %d; the copy has %d", is.Blocks, was.Blocks, copied.Blocks)
+	}
+	if err := i.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(s.Upper); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
 	}
 }
 

@@ -2,6 +2,8 @@ package vm
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,7 @@ func TestDiskOptions(t *testing.T) {
 		"thread, virtiofs": {map[string]string{"io_threads": "1"}, "io_threads = 1: with rootfs = virtiofs"},
 		"saved":            {map[string]string{"rootfs": "block", "disk": "luks", "start": "snapshot"}, "write start: boot"},
 		"too many":         {map[string]string{"rootfs": "block", "io_threads": "17"}, "io_threads"},
+		"copy, virtiofs":   {map[string]string{"root_disk": "copy"}, "root_disk = copy: with rootfs = virtiofs, the root is not a disk; write rootfs: block"},
 		"native, cached":   {map[string]string{"disk_aio": "native"}, "disk_aio = native needs disk_cache = none"},
 	} {
 		o, err := k.read(sandbox.Spec{Want: sandbox.Want{Options: c.options}}, 4)
@@ -82,7 +85,7 @@ func TestCopySparse(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := copySparse(from, to); err != nil {
+	if err := copySparse(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(to)
@@ -102,7 +105,12 @@ func TestCopySparse(t *testing.T) {
 	if a.Blocks < size/512/2 && b.Blocks > size/512/2 {
 		t.Errorf("%d blocks of the disk became %d", a.Blocks, b.Blocks)
 	}
-	if err := copySparse(from, to); err == nil {
+	if err := copySparse(t.Context(), from, to); err == nil {
 		t.Error("a file that is there is written over")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := copySparse(ended, from, to+"2"); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits for it any more: %v", err)
 	}
 }

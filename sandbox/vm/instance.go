@@ -118,6 +118,15 @@ func (i *instance) Facts() map[string]string {
 	if i.o.snapshot {
 		f["start"] = startSnapshot
 	}
+	if i.o.rootfs == rootBlock {
+		f[paramRootDisk] = i.o.rootDisk
+		if i.o.rootDisk == auto {
+			f[paramRootDisk] = "image"
+			if i.spec.Upper != "" {
+				f[paramRootDisk] = rootOverlay
+			}
+		}
+	}
 	f["vmm_confined"] = "no"
 	if i.kind.boxes(i.qemu) {
 		f["vmm_confined"] = "seccomp"

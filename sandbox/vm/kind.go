@@ -180,6 +180,9 @@ func (k *Hypervisor) Traits(options map[string]string) sandbox.Traits {
 	if err != nil {
 		return t
 	}
+	if v.Str(paramRootfs) == rootBlock {
+		t.OwnRoot, t.CopiesRoot = v.Str(paramRootDisk) != auto, v.Str(paramRootDisk) == rootCopy
+	}
 	accel := v.Str(paramAccel)
 	switch accel {
 	case accelKVM:

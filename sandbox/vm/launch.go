@@ -31,6 +31,7 @@ func (k *Hypervisor) Launch(ctx context.Context, spec sandbox.Spec, c sandbox.Co
 	}
 	begun := i.began // later, where a snapshot had to be made first
 	l.Begun = begun
+	l.Facts = i.Facts()
 	defer func() { err = errors.Join(err, i.Stop(context.WithoutCancel(ctx))) }()
 	created := time.Since(begun)
 	first := &sandbox.FirstWrite{To: c.Stdout}

@@ -18,6 +18,7 @@ const (
 	paramMaxVCPUs = "max_vcpus"
 	paramAccel    = "accel"
 	paramRootfs   = "rootfs"
+	paramRootDisk = "root_disk"
 	paramStart    = "start"
 	paramQueues   = "network_queues"
 	paramThreads  = "io_threads"
@@ -44,6 +45,9 @@ const (
 
 	rootVirtiofs = "virtiofs"
 	rootBlock    = "block"
+
+	rootOverlay = "overlay"
+	rootCopy    = "copy"
 
 	startBoot     = "boot"
 	startSnapshot = "snapshot"
@@ -79,6 +83,8 @@ func (k *Hypervisor) Params() []param.Param {
 			Help: "what runs the guest's instructions: kvm, the host's processors; tcg, software that emulates them, several times as slow; auto is kvm if a trial boot shows that it works"},
 		{Name: paramRootfs, Type: param.Enum, Default: rootVirtiofs, Words: []string{rootVirtiofs, rootBlock},
 			Help: "how the guest gets its files: virtiofs, from a daemon on the host, as with Kata; block, from an ext4 image on a virtio disk"},
+		{Name: paramRootDisk, Type: param.Enum, Default: auto, Words: []string{auto, rootOverlay, rootCopy},
+			Help: "the root disk of each machine, with rootfs block: overlay, a qcow2 file over the image (copy-on-write); copy, a copy of the whole image; auto, the image itself, read-only, and an overlay if the workload writes to its root"},
 		{Name: paramStart, Type: param.Enum, Default: startBoot, Words: []string{startBoot, startSnapshot},
 			Help: "boot each machine, or resume it from a snapshot of a booted machine; a snapshot needs rootfs block"},
 		{Name: paramQueues, Type: param.Int, Default: auto, Min: 1, Max: mostVCPUs, Words: []string{auto},
@@ -119,6 +125,7 @@ type options struct {
 	static   bool   // the size is runtime-rs's: nothing is plugged in
 	accel    string // auto, kvm or tcg
 	rootfs   string
+	rootDisk string // auto, overlay or copy
 	snapshot bool
 	queues   int
 	threads  int  // of QEMU's own for the volumes' disks
@@ -144,9 +151,12 @@ func (k *Hypervisor) read(spec sandbox.Spec, hostCPUs int) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	o := options{accel: v.Str(paramAccel), rootfs: v.Str(paramRootfs), snapshot: v.Str(paramStart) == startSnapshot}
+	o := options{accel: v.Str(paramAccel), rootfs: v.Str(paramRootfs), rootDisk: v.Str(paramRootDisk), snapshot: v.Str(paramStart) == startSnapshot}
 	if o.snapshot && o.rootfs != rootBlock {
 		return o, fmt.Errorf("a virtual machine with virtiofs cannot be saved, so start = %s needs rootfs = %s", startSnapshot, rootBlock)
+	}
+	if o.rootDisk != auto && o.rootfs != rootBlock {
+		return o, fmt.Errorf("%s = %s: with %s = %s, the root is not a disk; write %s: %s", paramRootDisk, o.rootDisk, paramRootfs, o.rootfs, paramRootfs, rootBlock)
 	}
 	o.threads, o.pinned, o.luks = v.Int(paramThreads), v.Bool(paramPinned), v.Str(paramDisk) == diskLUKS
 	o.bus, o.fs = v.Str(paramBus), v.Str(paramDiskFS)

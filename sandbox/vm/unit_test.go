@@ -289,6 +289,19 @@ func TestTakes(t *testing.T) {
 	}
 }
 
+// TestOwnRoot: which machines have a root to write to, and which copy the whole image.
+func TestOwnRoot(t *testing.T) {
+	for _, c := range []struct {
+		rootfs, disk string
+		own, copies  bool
+	}{{rootBlock, auto, false, false}, {rootBlock, rootOverlay, true, false}, {rootBlock, rootCopy, true, true}, {rootVirtiofs, rootCopy, false, false}} {
+		got := New(Config{}).Traits(map[string]string{paramRootfs: c.rootfs, paramRootDisk: c.disk})
+		if got.OwnRoot != c.own || got.CopiesRoot != c.copies {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
 // TestDoubts: a CPU limit that the bound leaves without all of its vCPUs is told.
 func TestDoubts(t *testing.T) {
 	for _, c := range []struct {

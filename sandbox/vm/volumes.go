@@ -110,7 +110,7 @@ func (i *instance) serveDisk(ctx context.Context, h *hardware, m sandbox.Mount, 
 	if err != nil {
 		return err
 	}
-	return copySparse(encrypted, d.path)
+	return copySparse(ctx, encrypted, d.path)
 }
 
 // makeXFS makes a sparse file of this size in bytes with an empty XFS: mkfs.xfs(8).
