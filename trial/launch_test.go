@@ -108,6 +108,21 @@ func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 	})
 }
 
+// TestIdleExpectsEachStart: many sandboxes that are slow to start are no hang.
+func TestIdleExpectsEachStart(t *testing.T) {
+	e, j := engine(t, "")
+	k := &launching{kind: kind{j: j, name: "process"}, traits: sandbox.Traits{Takes: 5 * time.Second}}
+	role := workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 100, Expect: time.Second}
+	e.Kinds["process"], e.Workloads["load"], e.Study.Timeout = k, &launchLoad{load: load{j: j}, roles: []workload.Role{role}}, 0
+	trial := e.begin(first(e))
+	if err := trial.resolve(); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.Expected(first(e).Cell); got < 500*time.Second || trial.timeout() < 2*got {
+		t.Errorf("expected %v, timeout %v", got, trial.timeout())
+	}
+}
+
 func TestIdleSandboxThatEndsFailsTheTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, trial := launchTrial(t, workload.Role{Name: "main", Mode: workload.Idle, Args: []string{"/ends"}, Count: 3})

@@ -144,8 +144,14 @@ func (m *Maker) launching(all *parts) []workload.Role {
 	roles := slices.Clone(all.all())
 	k := m.Kinds[all.res.Sandbox]
 	for i := range roles {
-		if r := &roles[i]; k != nil && r.Mode == workload.Launch {
-			rounds := (r.Launches() + max(1, r.Burst) - 1) / max(1, r.Burst)
+		r, rounds := &roles[i], 0
+		switch r.Mode {
+		case workload.Launch:
+			rounds = (r.Launches() + max(1, r.Burst) - 1) / max(1, r.Burst)
+		case workload.Idle:
+			rounds = r.Count
+		}
+		if k != nil {
 			r.Expect = max(r.Expect, time.Duration(rounds)*k.Traits(all.res.Options).Takes)
 		}
 	}

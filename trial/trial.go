@@ -128,7 +128,7 @@ func (t *trial) timeout() time.Duration {
 	if t.maker.Study.Timeout > 0 {
 		return t.maker.Study.Timeout
 	}
-	roles := t.all()
+	roles := t.maker.launching(&t.parts)
 	d := 4*(workload.Total(roles)+t.victimWarmup()) + time.Minute
 	for i := range roles {
 		d = max(d, roles[i].Within+time.Minute)
