@@ -1,6 +1,8 @@
 package host
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,5 +38,28 @@ func TestRoom(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// TestUsed: the blocks of a trial's files, wherever they are below its directory; holes are none.
+func TestUsed(t *testing.T) {
+	p := &Place{Data: t.TempDir()}
+	if n, err := p.Used("t-1"); n != 0 || err != nil {
+		t.Errorf("no directory: %d, %v", n, err)
+	}
+	for name, size := range map[string]int{"t-1/a-upper/root.raw": 1 << 20, "t-1/b-upper/root.raw": 2 << 20, "t-10/a-upper/root.raw": 4 << 20} {
+		path := filepath.Join(p.Data, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.Repeat([]byte{1}, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, 1<<30); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := p.Used("t-1"); n < 3<<20 || n > 3<<20+1<<18 || err != nil {
+		t.Errorf("%d bytes, %v; want about 3 MiB", n, err)
 	}
 }

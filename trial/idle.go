@@ -13,8 +13,8 @@ import (
 )
 
 // idle launches Count sandboxes one after another, with the role's command as
-// the whole lifecycle of each, and notes the host's available memory at each step and
-// after all are gone. They have no agent in them and, being Phased, no runtime
+// the whole lifecycle of each, and notes at each step and after all are gone the host's available memory and, of
+// sandboxes that write to their root, the space of the files. They have no agent in them and, being Phased, no runtime
 // that waits beside them: as a cluster's containers.
 func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) (err error) {
 	l, err := ep.launcher()
@@ -22,14 +22,17 @@ func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) 
 		return err
 	}
 	enc := json.NewEncoder(stdout)
-	note := func(count int) error {
-		available, err := t.settled(ctx, count == 0)
+	note := func(count int, took time.Duration) error {
+		line := workload.IdleLine{Count: count, Start: took.Seconds()}
+		if line.Available, err = t.settled(ctx, count == 0); err == nil {
+			line.Disk, err = t.used(ep)
+		}
 		if err != nil {
 			return err
 		}
-		return enc.Encode(workload.IdleLine{Count: count, Available: available})
+		return enc.Encode(line)
 	}
-	if err := note(0); err != nil {
+	if err := note(0, 0); err != nil {
 		return err
 	}
 	var idlers []*launched
@@ -43,9 +46,11 @@ func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) 
 		if ep.role.Probe != nil {
 			line = ""
 		}
+		began := time.Now()
 		idlers = append(idlers, startLaunch(ctx, l, ep, spec, sandbox.Phased, line, stderr))
-		if _, err = idlers[i].up(ctx, t); err == nil {
-			if err = note(i + 1); err == nil {
+		var at time.Time
+		if at, err = idlers[i].up(ctx, t); err == nil {
+			if err = note(i+1, at.Sub(began)); err == nil {
 				err = stillUp(ctx, idlers)
 			}
 		}
@@ -57,7 +62,20 @@ func (t *trial) idle(ctx context.Context, ep *endpoint, stdout, stderr *output) 
 		return err
 	}
 	t.note(ep, idlers[0].got.Facts)
-	return note(0)
+	return note(0, 0)
+}
+
+// used is the space of the files of a role's sandboxes; nil: they have none, or the place cannot tell.
+func (t *trial) used(ep *endpoint) (*int64, error) {
+	f, ok := t.maker.Place.(Filer)
+	if !ok || !t.maker.writes(&ep.role, ep.kind.Name(), ep.want.Options) {
+		return nil, nil //nolint:nilnil // there is nothing to say
+	}
+	n, err := f.Used(t.name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what the sandboxes' files take: %w", err)
+	}
+	return &n, nil
 }
 
 // ofMany says which sandbox a failure is of.

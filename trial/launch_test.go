@@ -108,6 +108,43 @@ func TestIdleReadsMemoryAtEachStepAndAfterAll(t *testing.T) {
 	})
 }
 
+// filing is a place where each sandbox that lives has files of 500 bytes.
+type filing struct {
+	*place
+	alive *atomic.Int64
+}
+
+func (f filing) Used(string) (int64, error) { return 500 * f.alive.Load(), nil }
+
+// TestIdleReadsTheDisk: of sandboxes with a root of their own, though their role does not write to it.
+func TestIdleReadsTheDisk(t *testing.T) {
+	for own, want := range map[bool]int64{true: 1000, false: -1} {
+		synctest.Test(t, func(t *testing.T) {
+			e, j := engine(t, "")
+			k := &launching{kind: kind{j: j, name: "process"}, traits: sandbox.Traits{OwnRoot: own}}
+			l := &launchLoad{load: load{j: j}, roles: []workload.Role{{Name: "main", Mode: workload.Idle, Args: []string{"/pause"}, Count: 2}}}
+			p := e.Place.(*place)
+			e.Kinds["process"], e.Workloads["load"], e.Place = k, l, filing{p, &k.alive}
+			if trial, _ := e.Trial(t.Context(), first(e)); trial.Status != record.OK {
+				t.Fatalf("failed: %+v", trial.Failure)
+			}
+			got := int64(-1)
+			for _, text := range bytes.Split(bytes.TrimSpace(l.out), []byte("\n")) {
+				var line workload.IdleLine
+				if err := json.Unmarshal(text, &line); err != nil {
+					t.Fatal(err)
+				}
+				if line.Count == 2 && line.Disk != nil {
+					got = *line.Disk
+				}
+			}
+			if last := p.wants[len(p.wants)-1]; got != want || last.Writable != own {
+				t.Errorf("a root of its own %v: %d bytes, want %d; %+v", own, got, want, last)
+			}
+		})
+	}
+}
+
 // TestIdleExpectsEachStart: many sandboxes that are slow to start are no hang.
 func TestIdleExpectsEachStart(t *testing.T) {
 	e, j := engine(t, "")

@@ -69,6 +69,13 @@ type Outsider interface {
 	Outside(context.Context, workload.Outside) (scopes []sandbox.LocalScope, names string, err error)
 }
 
+// Filer is a Place that knows how much of its disk a trial's files take.
+type Filer interface {
+	// Used counts the blocks of the files that the trial has on the disk for data, in bytes. What other programs write
+	// does not count.
+	Used(trial string) (int64, error)
+}
+
 // Describer is a Place that knows what it stores data on.
 type Describer interface {
 	// Storage describes a volume down to the hardware, in one line; "" if nothing is known.

@@ -224,8 +224,10 @@ type LaunchLine struct {
 // IdleLine is one line of JSON: the host's available memory (host/freemem) with this many idle
 // sandboxes. Count rises from 0 to N, and is 0 again in the last line, which shows a leak.
 type IdleLine struct {
-	Count     int   `json:"count"`
-	Available int64 `json:"available_bytes"`
+	Count     int     `json:"count"`
+	Available int64   `json:"available_bytes"`
+	Disk      *int64  `json:"disk_bytes,omitempty"` // that their files take; nil: they have none, or it is not known
+	Start     float64 `json:"start_s,omitempty"`    // of the last one: seconds from the call until its program runs, or has answered
 }
 
 // CheckpointLine is one line of JSON: one sandbox that was saved and restored.

@@ -1,11 +1,12 @@
-// Package density is the workload density: how much of the host's memory one
-// idle sandbox takes.
+// Package density is the workload density: how much of the host's memory one idle sandbox takes, how
+// much of its disk, and how long it takes to start while the others are there.
 //
 // The data path: 1. Roles asks run for N sandboxes with a program that only
 // sleeps or waits for requests (programs.go); 2. run starts one after another, each when
-// the last one is ready, and writes a workload.IdleLine with the host's available memory
-// after each, and one more when all are gone; 3. Parse fits a line through the rising part:
-// its slope is the memory of one sandbox, and what is not freed at the end is the leak.
+// the last one is ready, and writes a workload.IdleLine with the host's available memory, the
+// space of the sandboxes' files and the time of the start after each, and one more when all are gone;
+// 3. Parse fits a line through the rising part: its slope is the memory of one sandbox, and what is not
+// freed at the end is the leak. The slope of the space is its disk, the median of the times its start.
 //
 // It uses the host's available memory, not a sum over processes: only that includes page
 // tables, kernel stacks, cgroups and network devices, and counts shared pages once. It is a
@@ -22,6 +23,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 
 	"tare/param"
 	"tare/record"
@@ -46,15 +48,19 @@ const (
 	leakFloor = 1 << 20
 	// maxBytes is the largest host memory that is accepted.
 	maxBytes = int64(1) << 56
-	// response is the compared response, belowNoise the warning that it is below noise.
-	response   = "memory_per_sandbox"
-	belowNoise = record.BelowNoise + response
+	// maxSeconds bounds the time of one start: more than a day cannot be a measurement.
+	maxSeconds = 86400
+	// The responses, and the warning that the first is below noise.
+	response     = "memory_per_sandbox"
+	diskResponse = "disk_per_sandbox"
+	start        = "start_p50"
+	belowNoise   = record.BelowNoise + response
 )
 
 func (density) Name() string { return "density" }
 
 func (density) About() string {
-	return "starts N sandboxes that wait and reads the host's memory after each: what one of them takes, and what leaks"
+	return "starts N sandboxes that wait and reads the host's memory, and the disk space of their files, after each: what one of them takes, and what leaks"
 }
 
 func (density) Params() []param.Param {
@@ -68,6 +74,8 @@ func (density) Params() []param.Param {
 func (density) Responses(param.Values) []record.Response {
 	return []record.Response{
 		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's memory, free or cache, that each further sandbox takes (Theil-Sen slope)"},
+		{Name: diskResponse, Unit: record.Byte, Better: record.Lower, Help: "space of the files that each further sandbox writes, its root disk included (Theil-Sen slope); of sandboxes that have such files"},
+		{Name: start, Unit: record.Second, Better: record.Lower, Help: "from the call until the sandbox's program runs, or has answered: the median over the sandboxes"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
 }
@@ -91,12 +99,20 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 		return rd, fmt.Errorf("density: %d readings of memory, want %d: before the first of %d sandboxes, after each, and after all are gone", len(lines), n+2, n)
 	}
 	y := make([]float64, n+1) // memory used, by number of sandboxes
+	var disk, starts []float64
 	for i, l := range lines[:n+1] {
 		if l.Count != i {
 			return rd, fmt.Errorf("density: reading %d is of %d sandboxes, want %d", i+1, l.Count, i)
 		}
 		y[i] = float64(lines[0].Available - l.Available)
 		rd.Value("available", record.Byte, float64(l.Available), "sandboxes", strconv.Itoa(i))
+		if l.Disk != nil {
+			disk = append(disk, float64(*l.Disk))
+			rd.Value("disk", record.Byte, float64(*l.Disk), "sandboxes", strconv.Itoa(i))
+		}
+		if l.Start > 0 {
+			starts = append(starts, l.Start)
+		}
 	}
 	slope, spread := fit(y)
 	leak := float64(lines[0].Available - lines[n+1].Available)
@@ -106,11 +122,44 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 		record.Sample{Name: response, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
 			Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)},
 		record.NewValue("leak", record.Byte, leak))
+	if len(disk) == n+1 {
+		takes(&rd, disk)
+	}
+	if len(starts) == n {
+		started(&rd, starts)
+	}
 	return rd, nil
+}
+
+// takes adds the disk space of a sandbox. Only the sandboxes' own files count, so what may blur the line is
+// when a guest writes back.
+func takes(rd *record.Reading, y []float64) {
+	slope, spread := fit(y)
+	if noise := noise(spread, len(y)-1); slope < max(page, 2*noise) {
+		rd.Warn(record.BelowNoise+diskResponse, "disk_per_sandbox of %.0f B cannot be distinguished from what the sandboxes write over time (standard error %.0f B); use a larger count", slope, noise)
+	}
+	rd.Samples = append(rd.Samples, record.Sample{Name: diskResponse, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
+		Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)})
+}
+
+// started adds the times of the starts, as if they had followed each other without a pause.
+func started(rd *record.Reading, seconds []float64) {
+	ends, end := make([]time.Duration, len(seconds)), time.Duration(0)
+	for i, s := range seconds {
+		end += time.Duration(s * 1e9)
+		ends[i] = end
+	}
+	output.Repeats(rd, start, record.Second, ends, seconds)
 }
 
 // check refuses impossible readings.
 func check(l workload.IdleLine) error {
+	switch {
+	case l.Disk != nil && (*l.Disk < 0 || *l.Disk > maxBytes):
+		return fmt.Errorf("%d bytes of disk with %d sandboxes is out of range", *l.Disk, l.Count)
+	case l.Start < 0 || l.Start > maxSeconds: // JSON has no NaN
+		return fmt.Errorf("the time %g s is out of range", l.Start)
+	}
 	if l.Available <= 0 || l.Available > maxBytes || l.Count < 0 {
 		return fmt.Errorf("%d bytes available with %d sandboxes is out of range", l.Available, l.Count)
 	}
@@ -139,13 +188,17 @@ func fit(y []float64) (slope, spread float64) {
 	return slope, 1.4826 * output.Median(rest)
 }
 
+// noise is the standard error of a slope over 0..n with this spread: 12/(n(n+1)(n+2)) is the inverse of
+// the sum of squares of the counts around their mean.
+func noise(spread float64, n int) float64 {
+	k := float64(n)
+	return spread * math.Sqrt(12/(k*(k+1)*(k+2)))
+}
+
 // warn adds the doubts about a trial.
 func warn(rd *record.Reading, y []float64, slope, spread, leak float64) {
 	n := len(y) - 1
-	// The standard error of a slope over 0..n with this spread: 12/(n(n+1)(n+2)) is the inverse
-	// of the sum of squares of the counts around their mean.
-	k := float64(n)
-	noise := spread * math.Sqrt(12/(k*(k+1)*(k+2)))
+	k, noise := float64(n), noise(spread, n)
 	switch {
 	case slope < page:
 		rd.Warn(belowNoise, "the host's available memory did not fall with idle sandboxes (slope %.0f B), because other programs freed as much meanwhile: the value is the floor of one page, not a measurement; use a larger count on a quiet host", slope)

@@ -16,14 +16,16 @@ import (
 )
 
 // The captures are five idle containers of runc 1.1.5 and of runsc, on a machine
-// that was compiling meanwhile: noisy on purpose.
+// that was compiling meanwhile: noisy on purpose. vm-overlay is six machines of QEMU (TCG), each with an overlay of the image.
 func cases() []workloadtest.Case {
+	older := []string{diskResponse, start} // captured before these were read
 	return []workloadtest.Case{
-		{Name: "runc", Outputs: map[string]string{"main": "testdata/runc.jsonl"}},
-		{Name: "runsc", Outputs: map[string]string{"main": "testdata/runsc.jsonl"}},
-		{Name: "sleep", Params: param.Values{"program": "sleep"}, Outputs: map[string]string{"main": "testdata/runc.jsonl"}},
-		{Name: "node", Params: param.Values{"program": "node", "count": "3"}, Outputs: map[string]string{"main": "testdata/node-runsc.jsonl"}},
-		{Name: "redis", Params: param.Values{"program": "redis", "count": "3", "data": "100MB"}, Outputs: map[string]string{"main": "testdata/redis-runsc.jsonl"}},
+		{Name: "vm", Params: param.Values{"count": "6"}, Outputs: map[string]string{"main": "testdata/vm-overlay.jsonl"}},
+		{Name: "runc", Outputs: map[string]string{"main": "testdata/runc.jsonl"}, Lacks: older},
+		{Name: "runsc", Outputs: map[string]string{"main": "testdata/runsc.jsonl"}, Lacks: older},
+		{Name: "sleep", Params: param.Values{"program": "sleep"}, Outputs: map[string]string{"main": "testdata/runc.jsonl"}, Lacks: older},
+		{Name: "node", Params: param.Values{"program": "node", "count": "3"}, Outputs: map[string]string{"main": "testdata/node-runsc.jsonl"}, Lacks: older},
+		{Name: "redis", Params: param.Values{"program": "redis", "count": "3", "data": "100MB"}, Outputs: map[string]string{"main": "testdata/redis-runsc.jsonl"}, Lacks: older},
 		{Name: "data of a program that has none", Params: param.Values{"program": "node", "data": "1GB"}, Refused: true},
 		{Name: "more than the host has", Params: param.Values{"program": "redis", "data": "16TiB"}, Refused: true},
 	}
@@ -90,6 +92,48 @@ func TestSlopeAndWarnings(t *testing.T) {
 	}
 }
 
+// TestDiskAndStart: the slope of the files' space, and the median of the starts. Readings without them have
+// no such response.
+func TestDiskAndStart(t *testing.T) {
+	const mib = 1 << 20
+	v, _ := param.Fill(New().Params(), nil)
+	for _, c := range []struct {
+		name    string
+		disk    []int64
+		want    float64
+		warning string
+	}{
+		{"copies", []int64{0, 160 * mib, 320 * mib, 480 * mib, 640 * mib, 800 * mib}, 160 * mib, ""},
+		{"one writes late", []int64{0, 1 * mib, 2 * mib, 3 * mib, 4 * mib, 9 * mib}, 1 * mib, ""},
+		{"nothing is written", []int64{0, 0, 0, 0, 0, 0}, page, "below-noise:disk_per_sandbox"},
+		{"no line", []int64{0, 90 * mib, 0, 80 * mib, 10 * mib, 70 * mib}, 0, "below-noise:disk_per_sandbox"},
+		{"not known", nil, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := host(5, 25*mib, 0, nil)
+			for i, disk := range c.disk {
+				text = strings.Replace(text, fmt.Sprintf(`"count":%d,`, i), fmt.Sprintf(`"count":%d,"disk_bytes":%d,"start_s":%d,`, i, disk, i*i), 1)
+			}
+			r, err := New().Parse("main", v, strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			trial := record.Trial{Samples: r.Samples}
+			got, ok := trial.Sample(diskResponse)
+			if ok != (c.disk != nil) || c.want > 0 && got != c.want {
+				t.Errorf("%g B each (%v), want %g", got, ok, c.want)
+			}
+			if at, ok := trial.Sample(start); ok != (c.disk != nil) || ok && at != 9 {
+				t.Errorf("start %g s (%v), want the median of 1, 4, 9, 16, 25", at, ok)
+			}
+			has := len(r.Warnings) == 1 && r.Warnings[0].Code == c.warning
+			if has != (c.warning != "") || len(r.Warnings) > 1 {
+				t.Errorf("warnings %+v, want %q", r.Warnings, c.warning)
+			}
+		})
+	}
+}
+
 // TestNoise: with normal noise the slope's error keeps to the standard error
 // that the warning uses.
 func TestNoise(t *testing.T) {
@@ -131,6 +175,8 @@ func TestBad(t *testing.T) {
 		"one missing":   {good[strings.Index(good, "\n")+1:], "want 7"},
 		"wrong count":   {strings.Replace(good, `"count":3`, `"count":4`, 1), "want 3"},
 		"not JSON":      {"MemAvailable: 12 kB\n" + good, "line 1"},
+		"no disk":       {strings.Replace(good, `"count":3`, `"count":3,"disk_bytes":-1`, 1), "-1 bytes of disk"},
+		"no time":       {strings.Replace(good, `"count":3`, `"count":3,"start_s":-1`, 1), "the time -1 s"},
 		"no memory":     {strings.Replace(good, `"available_bytes":`, `"available_bytes":-`, 1), "out of range"},
 		"not back to 0": {strings.TrimSuffix(good, `{"count":0,"available_bytes":8589934592}`+"\n") + `{"count":6,"available_bytes":1}`, "want 7"},
 	} {

@@ -28,6 +28,9 @@ type Case struct {
 	Params  param.Values      // only what differs from the defaults
 	Outputs map[string]string // role to a file below the test's directory, such as testdata/client.json
 
+	// Lacks are responses that the sandboxes of the outputs do not have.
+	Lacks []string
+
 	// Refused marks parameters that Roles must refuse with an error that names
 	// them; Outputs is not used.
 	Refused bool
