@@ -70,7 +70,7 @@ type facts struct {
 	Pause, Probe, Pulled         string   // images
 	Controller                   string   // the image of the ingress controller
 	Arch                         string   // of the processor, as Go names it
-	Run, PKI, Stages             string   // paths: of the cluster, its certificates, what simulated pods go through
+	Run, PKI, Stages, Guests     string   // paths: of the cluster, its certificates, what simulated pods and guests go through
 	Control, FirstService        string   // addresses
 	Registry                     string   // where nodes reach it
 	Services, SimulatedPods      string   // networks
@@ -124,11 +124,12 @@ type commands struct {
 	Control []daemon // the control plane, in the order that it starts in
 	Kwok    daemon   // plays the simulated nodes
 	Virt    []daemon // KubeVirt's
+	Guests  daemon   // plays the guests of simulated nodes
 }
 
 func (p places) commands() (c commands, err error) {
 	text, err := render("daemons.yaml", facts{
-		Run: p.run, PKI: p.pki(""), Stages: p.program(stagesFile), Control: controlAddress,
+		Run: p.run, PKI: p.pki(""), Stages: p.program(stagesFile), Guests: p.guests(), Control: controlAddress,
 		Registry: registry, FirstService: firstService, Services: services, APIPort: apiPort, SimulatedPods: simulatedPods, Launcher: launcherImage,
 	})
 	if err == nil {

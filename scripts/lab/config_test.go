@@ -35,7 +35,7 @@ func TestAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range slices.Concat(c.Control, c.Virt, []daemon{c.Kwok}) {
+	for _, d := range slices.Concat(c.Control, c.Virt, []daemon{c.Kwok, c.Guests}) {
 		if all := strings.Join(d.Args, " "); strings.Contains(all, "0.0.0.0") || strings.Contains(all, "[::]") {
 			t.Errorf("%s listens on every address: %s", d.Name, all)
 		}
@@ -136,8 +136,52 @@ func TestSimulatedNodes(t *testing.T) {
 		}
 	}
 	last := list.Items[2].Metadata
-	if last.Name != "simulated-0002" || last.Labels["kubernetes.io/arch"] != "arm64" || value == "" || last.Annotations[key] != value {
+	if last.Name != "simulated-0002" || last.Labels["kubernetes.io/arch"] != "arm64" || value == "" || last.Annotations[key] != value || last.Labels["kubevirt.io/schedulable"] != "true" {
 		t.Errorf("%+v", last)
+	}
+}
+
+// TestGuests: guests are played only on simulated nodes, by kwok, with the name of an account whose changes virt-api takes. The nodes take
+// machines.
+func TestGuests(t *testing.T) {
+	c, err := places{run: "/r", bin: "/b"}.commands()
+	if err != nil || c.Guests.Program != c.Kwok.Name || !slices.Contains(c.Guests.Args, "--config=/r/"+guestsFile) {
+		t.Errorf("%+v, %v", c.Guests, err)
+	}
+	text, err := templates.ReadFile("config/" + guestsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phases := map[string]string{} // the one that a stage begins in, and what it changes
+	for d := range strings.SplitSeq(string(text), "\n---\n") {
+		var s struct {
+			Spec struct {
+				ResourceRef struct{ APIGroup, Kind string } `yaml:"resourceRef"`
+				Selector    struct {
+					All []struct {
+						Key, Operator string
+						Values        []string
+					} `yaml:"matchExpressions"`
+				}
+				Steps []struct {
+					Patch struct {
+						Template      string
+						Impersonation struct{ Username string }
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(d), &s); err != nil {
+			t.Fatal(err)
+		}
+		all, patch := s.Spec.Selector.All, s.Spec.Steps[0].Patch
+		if len(all) != 3 || all[0].Key != `.status.nodeName // "" | startswith("`+strings.TrimRight(simulatedName(0), "0")+`")` || patch.Impersonation.Username != kubeVirtAccount+"controller" {
+			t.Errorf("%+v", s)
+		}
+		phases[all[1].Operator+" "+strings.Join(all[2].Values, " ")] = patch.Template
+	}
+	if phases["DoesNotExist Scheduled"] != "phase: Running" || phases["Exists Scheduled Running"] != "phase: Succeeded" || len(phases) != 2 {
+		t.Errorf("%v", phases)
 	}
 }
 

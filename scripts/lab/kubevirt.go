@@ -13,6 +13,7 @@ const (
 	kubeVirtModule  = "kubevirt.io/kubevirt"
 	kubeVirtAccount = "system:serviceaccount:kubevirt:kubevirt-" // user names of KubeVirt's programs
 	virtAPI         = "https://" + controlAddress + ":8443"
+	guestsFile      = "guests.yaml"
 	launcherImage   = registry + "/kubevirt/virt-launcher:none" // it is not there: it needs libvirt
 )
 
@@ -64,7 +65,37 @@ func (l *lab) kubeVirt(ctx context.Context) error {
 		return fmt.Errorf("KubeVirt does not answer: %w", err)
 	}
 	l.done("KubeVirt's virt-api and virt-controller")
-	return nil
+	return l.playGuests(ctx, all.Guests, entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()})
+}
+
+// playGuests starts a second kwok, which plays virt-handler on simulated nodes. The first one has started before there is KubeVirt, and
+// kwok ends if it does not find what it is to play.
+func (l *lab) playGuests(ctx context.Context, d daemon, in entry) error {
+	runs, err := l.runs(d.Name)
+	if err != nil || runs {
+		return err
+	}
+	stages, err := templates.ReadFile("config/" + guestsFile)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(l.guests(), stages); err != nil {
+		return err
+	}
+	err = until(ctx, serverWithin, nil, func(ctx context.Context) error {
+		out, err := l.kubectl(ctx, nil, "get", "--raw", "/openapi/v3/apis/kubevirt.io/v1")
+		if err == nil && !strings.Contains(out, "/virtualmachineinstances/{name}") {
+			err = errors.New("the API server does not describe machines yet")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = l.start(d, in); err == nil {
+		l.done("guests on simulated nodes")
+	}
+	return err
 }
 
 // makeKubeVirt makes the objects of KubeVirt, and its configuration when their types are known.

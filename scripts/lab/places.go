@@ -42,6 +42,7 @@ func (p places) program(name string) string { return filepath.Join(p.bin, name) 
 func (p places) kubeconfig() string         { return filepath.Join(p.run, "kubeconfig") }
 func (p places) pki(name string) string     { return filepath.Join(p.run, "pki", name) }
 func (p places) log(name string) string     { return filepath.Join(p.run, "log", name+".log") }
+func (p places) guests() string             { return filepath.Join(p.run, guestsFile) }
 func (p places) blobs() string              { return filepath.Join(p.run, "registry") } // of the registry
 func (p places) records() string            { return filepath.Join(p.run, "processes") }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,10 @@ import (
 
 // daemon is a program of the lab that runs in the background.
 type daemon struct {
-	Name string // of its program too, if path is ""
-	path string
-	Args []string
+	Name    string
+	Program string // "": its name
+	path    string // "": where the lab's programs are
+	Args    []string
 }
 
 // entry is what a process enters before it becomes a program. It is given to this program
@@ -45,7 +47,7 @@ type started struct {
 // or does so before it lets go of the lab's lock, which it inherits.
 func (l *lab) start(d daemon, e entry, files ...*os.File) (*started, error) {
 	if d.path == "" {
-		d.path = l.program(d.Name)
+		d.path = l.program(cmp.Or(d.Program, d.Name))
 	}
 	e.Record = filepath.Join(l.records(), d.Name+".json")
 	e.Command = append([]string{d.path}, d.Args...)
