@@ -71,6 +71,7 @@ func LoadRules() []Rule {
 		whole(rule("find the StorageClass of claims", "storage.k8s.io", []string{"storageclasses"}, "list")),
 		whole(rule("say why a claim is not bound", "", []string{"events"}, "list")),
 		whole(rule("find the nodes that run the objects' pods, and whether the load runs on one of them", "", []string{"nodes"}, "get", "list")),
+		whole(rule("create virtual machines, and see when their guests run, where the cluster has KubeVirt", "kubevirt.io", []string{"virtualmachineinstances"}, "create", "delete", "list", "watch")),
 		optional(whole(rule("read the kubelets' metrics, which say what on the nodes bound the pods", "", []string{"nodes/proxy"}, "get"))),
 	}
 	for _, group := range slices.Sorted(maps.Keys(kinds)) {

@@ -88,6 +88,7 @@ func newLoad(o options, a *api, print func(objects.Line) error) (*load, error) {
 	}
 	if l.todo.pods {
 		l.pods = newPods()
+		l.pods.guests = o.file == "" && o.kind == objects.VM
 	}
 	return l, nil
 }
@@ -326,7 +327,11 @@ func (l *load) started(ctx context.Context, s *objects.Step, before *nodesReadin
 	}
 	if n := s.Start.Never; n > 0 && s.Made > 0 {
 		s.Ended = true
-		s.Why = cmp.Or(s.Why, strings.TrimSuffix(fmt.Sprintf("%d of %d pods did not run in time: %s", n, len(all), message), ": "))
+		what := "pods"
+		if l.pods.guests {
+			what = "guests"
+		}
+		s.Why = cmp.Or(s.Why, strings.TrimSuffix(fmt.Sprintf("%d of %d %s did not run in time: %s", n, len(all), what, message), ": "))
 	}
 	return nil
 }

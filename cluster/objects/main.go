@@ -3,7 +3,7 @@
 //
 // The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
 // (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
-// limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), and
+// limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), or the guests of virtual machines (guests.go), and
 // the load reads the metrics of the API server (metrics.go) and of the kubelets (kubelets.go) at each step. It can build and push an image for each object first (built.go). Claims have their own steps (claims.go).
 // There, watches of claims, pods, volumes and attachments follow each claim (volumes.go, stream.go), and a program in its pod
 // writes to it (writer.go); 4. the load prints each step as a line of JSON (workload/objects); 5. it deletes the namespaces,
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	begun := time.Now()
 	fs := flag.NewFlagSet("tare internal objects", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret, service or claim")
+	fs.StringVar(&o.kind, "object", objects.Pod, "pod, deployment, configmap, secret, service, vm or claim")
 	fs.IntVar(&o.count, "count", 60, "objects after the last step")
 	fs.IntVar(&o.steps, "steps", 3, "steps")
 	fs.IntVar(&o.namespaces, "namespaces", 1, "namespaces")

@@ -56,6 +56,9 @@ func newMaker(o *options, load string) (*maker, error) {
 			"replicas": 1, "selector": fields{"matchLabels": fields{labelLoad: load, labelObject: placeholder}},
 			"template": fields{"metadata": fields{"labels": labels}, "spec": podSpec(o)},
 		}
+	case objects.VM:
+		m.resource, m.group = "virtualmachineinstances", "/apis/kubevirt.io/v1"
+		obj["kind"], obj["apiVersion"], obj["spec"] = "VirtualMachineInstance", "kubevirt.io/v1", machineSpec(o)
 	case objects.Claim:
 		m.resource = "persistentvolumeclaims"
 		obj["kind"], obj["spec"] = "PersistentVolumeClaim", claimSpec(o)

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	virtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"tare/param"
@@ -33,6 +34,7 @@ func TestManifests(t *testing.T) {
 	o := options{study: "t1", image: "example.org/tare", class: "gvisor", nodes: objects.Simulated, owner: "u", space: "tare-t1"}
 	for kind, into := range map[string]any{
 		objects.Pod: &corev1.Pod{}, objects.Deployment: &appsv1.Deployment{}, objects.ConfigMap: &corev1.ConfigMap{}, objects.Secret: &corev1.Secret{}, objects.Service: &corev1.Service{},
+		objects.VM: &virtv1.VirtualMachineInstance{},
 	} {
 		o.kind = kind
 		m, err := newMaker(&o, "load")
@@ -44,8 +46,11 @@ func TestManifests(t *testing.T) {
 		if strings.Contains(string(text), placeholder) || !strings.Contains(string(text), `"tare/study":"t1"`) || !strings.Contains(string(text), `"name":"o-000001-0"`) {
 			t.Errorf("%s: %s", kind, text)
 		}
-		if has := strings.Contains(string(text), `"runtimeClassName":"gvisor"`) && strings.Contains(string(text), `"nodeSelector":{"type":"simulated"}`); has != objects.HasPods(kind) {
-			t.Errorf("%s: pods are asked for: %t", kind, has)
+		if has := strings.Contains(string(text), `"nodeSelector":{"type":"simulated"}`) && strings.Contains(string(text), `"tolerations":[{"effect"`); has != objects.HasPods(kind) {
+			t.Errorf("%s: nodes are asked for: %t", kind, has)
+		}
+		if has := strings.Contains(string(text), `"runtimeClassName":"gvisor"`); has != (kind == objects.Pod || kind == objects.Deployment) {
+			t.Errorf("%s: a class is asked for: %t", kind, has)
 		}
 	}
 	text, err := namespace(&o, "load", "n", &loadfile.Space{})
@@ -281,6 +286,70 @@ func TestPods(t *testing.T) {
 	got.Total = ""
 	if want := (objects.Starts{Never: 1, Answered: 1, Placed: 1.5, Ran: 1.5, Nodes: 2, Message: "no room"}); !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, want %+v", *got, want)
+	}
+}
+
+// TestGuests: a virtual machine has started when its guest runs, not when its pod does, and the parts of its start are told apart, in
+// whatever order the two watches come.
+func TestGuests(t *testing.T) {
+	p := newPods()
+	p.guests = true
+	begin := time.Now()
+	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+	pod := func(object, node, phase string, s int) {
+		var e event[seenPod]
+		e.Object.Metadata.Labels.Object, e.Object.Spec.NodeName, e.Object.Status.Phase = object, node, phase
+		p.see(&e, at(s))
+	}
+	machine := func(kind, object, node, phase string, s int) {
+		e := event[seenGuest]{Type: kind}
+		m := &e.Object
+		m.Metadata.Labels.Object, m.Status.NodeName, m.Status.Phase = object, node, phase
+		m.Status.Conditions = []condition{{Type: "Synchronized", Status: "False", Message: "no launcher"}}
+		p.boots(&e, at(s))
+	}
+	for _, name := range []string{"a", "behind", "never", "refused"} {
+		p.expect(name, at(0), 1)
+		p.answered(name, at(1), nil)
+	}
+	machine("ADDED", "a", "", "Pending", 1)
+	pod("a", "", "Pending", 3)
+	pod("a", "n1", "Pending", 4)
+	pod("a", "n1", "Running", 6)
+	if p.left != 4 || p.running != 0 {
+		t.Fatalf("%d left, %d run, though no guest does", p.left, p.running)
+	}
+	machine("MODIFIED", "a", "n1", "Scheduled", 9)
+	machine("MODIFIED", "a", "n1", "Running", 10)
+	machine("MODIFIED", "a", "n1", "Running", 12)
+	machine("MODIFIED", "behind", "n2", "Running", 10) // its pod's watch lags
+	machine("MODIFIED", "never", "", "Scheduling", 10)
+	machine("DELETED", "never", "", "Running", 10)
+	machine("MODIFIED", "stranger", "n3", "Running", 10)
+	p.answered("refused", at(1), errors.New("refused"))
+	if p.left != 1 || p.running != 2 {
+		t.Fatalf("%d left, %d run", p.left, p.running)
+	}
+	all, message := p.take()
+	got, err := starts(all, at(20), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Total = ""
+	if want := (objects.Starts{Never: 1, Answered: 1, Launched: 1, Placed: 0.5, Ran: 1, Handed: 6, Booted: 0.5, Nodes: 2, Message: "no launcher"}); !reflect.DeepEqual(*got, want) {
+		t.Errorf("%+v, want %+v", *got, want)
+	}
+}
+
+// TestNoKubeVirt: on a cluster without KubeVirt, the reason says so.
+func TestNoKubeVirt(t *testing.T) {
+	a := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	u, _, err := newUniform(&load{options: options{kind: objects.VM, count: 1, rate: "0"}, api: a, spaces: []string{"s"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.create(t.Context(), 0, time.Now()); err == nil || !strings.Contains(err.Error(), "KubeVirt") {
+		t.Error(err)
 	}
 }
 

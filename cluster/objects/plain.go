@@ -89,6 +89,9 @@ func (u *uniform) create(ctx context.Context, i int, due time.Time) (time.Durati
 		body, due = withImage(u.maker.object(name), image), times.pushed
 	}
 	busy, err := u.api.do(ctx, verb{"create", u.maker.resource}, due, http.MethodPost, u.path(i), body, kind)
+	if u.kind == objects.VM && isCode(err, http.StatusNotFound) {
+		err = fmt.Errorf("the cluster does not serve the virtual machines of KubeVirt (kubevirt.io/v1): %w", err)
+	}
 	if u.pods != nil {
 		u.pods.answered(name, time.Now(), err)
 	}

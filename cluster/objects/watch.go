@@ -16,10 +16,10 @@ import (
 // start is the start of a pod of an object.
 type start struct {
 	*origin
-	name        string
-	placed, ran time.Time
-	node        string
-	pulled      time.Duration // that the kubelet took to pull its image; 0: not known
+	name              string
+	seen, placed, ran time.Time // when the watch said that there is the pod, that it has a node, that it runs
+	node              string
+	pulled            time.Duration // that the kubelet took to pull its image; 0: not known
 }
 
 // origin is an object that has pods.
@@ -28,6 +28,9 @@ type origin struct {
 	made          *made    // of its image; nil: the load builds none
 	starts        []*start // of its pods that were seen
 	wanted        int      // pods
+	guest         bool     // the object is a virtual machine: its guest is waited for
+	// Of a virtual machine: when virt-controller had handed it over to its node's virt-handler, and when its guest ran.
+	handed, booted time.Time
 }
 
 // pods follows the pods of a load through one watch. It keeps a few times of those that are waited for, and nothing of others.
@@ -37,7 +40,8 @@ type pods struct {
 	left    int                // pods of these that do not run
 	none    chan struct{}      // closed once none is left
 	message string             // the last thing that a pod's status said of why it does not run
-	running int                // pods of objects that are there
+	running int                // pods of objects that are there; of virtual machines, guests
+	guests  bool               // the objects are virtual machines: their guests are waited for
 	broken  int                // watches that ended
 }
 
@@ -99,7 +103,7 @@ func (p *seenPod) trouble() (message string) {
 func (p *pods) expect(name string, due time.Time, count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waited[name] = &origin{due: due, wanted: count}
+	p.waited[name] = &origin{due: due, wanted: count, guest: p.guests}
 	if p.left += count; p.none == nil {
 		p.none = make(chan struct{})
 	}
@@ -118,12 +122,18 @@ func (p *pods) answered(name string, at time.Time, err error) {
 	p.arrived(o.wanted - o.ran()) // those that ran were created all the same
 }
 
-// ran is how many of an object's pods run.
+// ran is how many of an object's pods run, or guests.
 func (o *origin) ran() (n int) {
 	for _, s := range o.starts {
 		if !s.ran.IsZero() {
 			n++
 		}
+	}
+	switch {
+	case o.guest && o.booted.IsZero():
+		return 0
+	case o.guest:
+		return 1
 	}
 	return n
 }
@@ -194,16 +204,17 @@ func (p *pods) see(e *event[seenPod], at time.Time) {
 		return // more than are waited for
 	case i < 0:
 		i = len(o.starts)
-		o.starts = append(o.starts, &start{origin: o, name: e.Object.Metadata.Name})
+		o.starts = append(o.starts, &start{origin: o, name: e.Object.Metadata.Name, seen: at})
 	}
 	s := o.starts[i]
 	if s.placed.IsZero() && e.Object.Spec.NodeName != "" {
 		s.placed, s.node = at, e.Object.Spec.NodeName
 	}
 	if phase := e.Object.Status.Phase; s.ran.IsZero() && (phase == running || phase == succeeded) {
-		s.ran = at
-		p.running++
-		p.arrived(1)
+		if s.ran = at; !p.guests {
+			p.running++
+			p.arrived(1)
+		}
 		return
 	}
 	p.message = cmp.Or(e.Object.trouble(), p.message)
@@ -213,11 +224,20 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// watch follows the pods with a label until ctx ends. The server's first events are of the pods that there are. If the server
-// ends the watch, it begins again, and says once more what is true.
+// watch follows the pods with a label until ctx ends, and the virtual machines if there are to be any.
 func (p *pods) watch(ctx context.Context, a *api, selector string) {
+	query := "?labelSelector=" + url.QueryEscape(selector)
+	if p.guests {
+		go p.keep(ctx, func() error { return stream(ctx, a, machines+query, p.boots) })
+	}
+	p.keep(ctx, func() error { return streamPods(ctx, a, "/api/v1/pods"+query, p.see) })
+}
+
+// keep keeps a watch until ctx ends. The server's first events are of what there is. If the server ends the watch, it begins again, and
+// says once more what is true.
+func (p *pods) keep(ctx context.Context, watch func() error) {
 	for ctx.Err() == nil {
-		if err := streamPods(ctx, a, "/api/v1/pods?labelSelector="+url.QueryEscape(selector), p.see); err != nil && ctx.Err() == nil {
+		if err := watch(); err != nil && ctx.Err() == nil {
 			p.mu.Lock()
 			p.broken++
 			p.mu.Unlock()
@@ -236,26 +256,38 @@ func starts(all []*start, end time.Time, message string) (*objects.Starts, error
 	images := newImages()
 	for _, s := range all {
 		images.note(s)
-		if s.ran.IsZero() {
+		runs := s.ran
+		if s.guest {
+			runs = s.booted
+		}
+		if runs.IsZero() {
 			out.Never++
 			objects.Note(total, end.Sub(s.due))
 			continue
 		}
-		objects.Note(total, s.ran.Sub(s.due))
+		objects.Note(total, runs.Sub(s.due))
 		nodes[s.node] = true
 		n++
-		// The watch can be faster than the answer.
-		placed := later(s.placed, s.answered)
 		from := s.due
 		if s.made != nil {
 			from = s.made.pushed
 		}
 		out.Answered += s.answered.Sub(from).Seconds()
-		out.Placed += placed.Sub(s.answered).Seconds()
-		out.Ran += max(0, s.ran.Sub(placed).Seconds())
+		at := s.answered
+		part := func(sum *float64, t time.Time) { // a watch can be faster than the answer, and than another watch
+			*sum += max(0, t.Sub(at).Seconds())
+			at = later(at, t)
+		}
+		if s.guest {
+			part(&out.Launched, s.seen)
+		}
+		part(&out.Placed, s.placed)
+		part(&out.Ran, s.ran)
+		part(&out.Handed, s.handed)
+		part(&out.Booted, s.booted)
 	}
-	if n > 0 {
-		out.Answered, out.Placed, out.Ran = out.Answered/n, out.Placed/n, out.Ran/n
+	for _, sum := range []*float64{&out.Answered, &out.Launched, &out.Placed, &out.Ran, &out.Handed, &out.Booted} {
+		*sum /= max(n, 1)
 	}
 	out.Nodes = len(nodes)
 	if out.Never > 0 {

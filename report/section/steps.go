@@ -93,7 +93,7 @@ type stepColumn struct{ figure, head string }
 
 // objectColumns are those of a load on objects. Those that no step has are left out.
 func objectColumns() []stepColumn {
-	return []stepColumn{{"objects", "objects"}, {"rate", "a second"}, {"api_latency_p99", "API p99"}, {"pod_start_p50", "start p50"}, {"pod_start_p99", "start p99"}}
+	return []stepColumn{{"objects", "objects"}, {"rate", "a second"}, {"api_latency_p99", "API p99"}, {"pod_start_p50", "start p50"}, {"pod_start_p99", "start p99"}, {"guest_start_p50", "guest p50"}, {"guest_start_p99", "guest p99"}}
 }
 
 // pipelineColumns are those of a load that builds an image for each object.

@@ -34,10 +34,10 @@ func Bound(c *analyse.Comparison) string {
 	return ""
 }
 
-// LoadFigures are the figures of a step of a load that a report draws, in their order: those of the load's node, those of pods,
-// those of claims, then those of both, then those of the API server.
+// LoadFigures are the figures of a step of a load that a report draws, in their order: those of the load's node, those of pods
+// and guests, those of claims, then those of both, then those of the API server.
 func LoadFigures() []string {
-	out := append(NodeFigures(), "pod_start_p50", "pod_start_p99")
+	out := append(NodeFigures(), "pod_start_p50", "pod_start_p99", "guest_start_p50", "guest_start_p99")
 	for _, s := range slices.Concat(ClaimStages(), RemovalStages()) {
 		out = append(out, s.Name+"_p95")
 	}

@@ -141,8 +141,10 @@ func objectFigures(r *analyse.Result, x *analyse.LoadStep) (out string) {
 	if len(medians) > 0 {
 		out += "; medians: " + strings.Join(medians, ", ")
 	}
-	if v := StepFigure(x, "pod_start_p50"); v != "" {
-		out += "; a pod's start p50 " + v + ", p99 " + StepFigure(x, "pod_start_p99")
+	for _, of := range []string{"pod", "guest"} {
+		if v := StepFigure(x, of+"_start_p50"); v != "" {
+			out += "; a " + of + "'s start p50 " + v + ", p99 " + StepFigure(x, of+"_start_p99")
+		}
 	}
 	out += perPod(r, x)
 	if v := StepFigure(x, "rate"); v != "" {

@@ -37,9 +37,11 @@ const (
 	ByBuild By = "build" // reading, packing and compressing the files
 	ByPush  By = "push"  // pushing the image
 
+	// Of claims and of virtual machines.
+	ByController By = "controller" // the controllers that bind and release claims; virt-controller
+
 	// Only of claims.
 	ByProvisioner By = "provisioner" // creating or removing volumes
-	ByController  By = "controller"  // the controllers that bind and release claims
 	ByAttacher    By = "attacher"    // attaching volumes to nodes or detaching them
 	ByVolume      By = "volume"      // the first write
 )
@@ -76,26 +78,41 @@ func (s *Step) Bound(rate float64, workers int) Bound {
 	if len(p.Image) > 0 {
 		return s.pipeline(rate, workers)
 	}
-	all := p.Answered + p.Placed + p.Ran
+	controller, nodes := p.Launched+p.Handed, p.Ran+p.Booted
+	all := p.Answered + p.Placed + controller + nodes
 	if all <= 0 {
 		return Bound{ByNodes, 1, "no pod ran"}
 	}
-	parts := fmt.Sprintf("a pod's start took %s: %s until the API server answered, %s until it had a node, %s until it ran",
-		output.Seconds(all), output.Seconds(p.Answered), output.Seconds(p.Placed), output.Seconds(p.Ran))
-	switch most := max(p.Answered, p.Placed, p.Ran); {
+	parts, what := p.parts(all)
+	switch most := max(p.Answered, p.Placed, controller, nodes); {
 	case most == p.Answered, s.scheduled(rate):
 		b := s.creation(rate, workers)
 		b.Text = parts + "; " + b.Text
 		return b
 	case most == p.Placed:
 		return Bound{ByScheduler, most / all, parts}
+	case most == controller:
+		return Bound{ByController, most / all, parts}
 	default:
-		b := s.inNodes(p.Ran, true)
+		b := Bound{By: ByNodes}
+		if p.Ran >= p.Booted { // of a guest's start, kubelets know only its pod's
+			b = s.inNodes(p.Ran, true)
+		}
 		if k := s.Kubelets; k == nil || k.RealPods > 0 {
-			parts += fmt.Sprintf("; %s ran %s", counted(p.Nodes, "node"), counted(s.Pods, "pod"))
+			parts += fmt.Sprintf("; %s ran %s", counted(p.Nodes, "node"), counted(s.Pods, what))
 		}
 		return Bound{b.By, cmp.Or(b.Share, most/all), parts + b.Text}
 	}
+}
+
+// parts are the steps of a start, in words, and what started: a pod or a guest.
+func (p *Starts) parts(all float64) (text, what string) {
+	s := output.Seconds
+	if p.Launched+p.Handed+p.Booted == 0 {
+		return fmt.Sprintf("a pod's start took %s: %s until the API server answered, %s until it had a node, %s until it ran", s(all), s(p.Answered), s(p.Placed), s(p.Ran)), "pod"
+	}
+	return fmt.Sprintf("a guest's start took %s: %s until the API server answered, %s until virt-controller had created its pod, %s until that had a node, %s until it ran, %s until virt-controller had handed the machine over, %s until the guest ran",
+		s(all), s(p.Answered), s(p.Launched), s(p.Placed), s(p.Ran), s(p.Handed), s(p.Booted)), "guest"
 }
 
 // scheduled reports whether the load's own schedule and pauses took at least half of a step with pods: then more pods would come with a

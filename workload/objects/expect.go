@@ -77,11 +77,16 @@ const (
 	eachPod       = 450 * time.Millisecond // until it runs, and at the end until it is gone
 	fullNodes     = 220 * eachPod
 	eachSimulated = 30 * time.Millisecond
+	eachMachine   = 200 * time.Millisecond // of KubeVirt, whose controller writes each several times
 )
 
 // podsTake is about how long the pods of a step take until they run, and at the end until they are gone.
 func podsTake(pods int, v param.Values) time.Duration {
-	took := eachStep + time.Duration(pods)*eachSimulated
+	each := eachSimulated
+	if v.Str("object") == VM {
+		each = eachMachine
+	}
+	took := eachStep + time.Duration(pods)*each
 	if v.Str("nodes") != Simulated {
 		// More pods than two nodes take have more nodes, which work at the same time.
 		took = min(took+fullNodes, eachStep+time.Duration(pods)*eachPod)

@@ -36,6 +36,7 @@ const (
 	ConfigMap  = "configmap"
 	Secret     = "secret"
 	Service    = "service"
+	VM         = "vm" // a VirtualMachineInstance of KubeVirt
 
 	Claim = "claim" // only of the workload claims
 )
@@ -64,7 +65,15 @@ const (
 )
 
 // HasPods reports whether objects of a kind have pods, which are waited for.
-func HasPods(kind string) bool { return kind == Pod || kind == Deployment }
+func HasPods(kind string) bool { return kind == Pod || kind == Deployment || kind == VM }
+
+// startOf is the name of the time until what is waited for runs: the pods of a kind, or its guests.
+func startOf(kind string) string {
+	if kind == VM {
+		return "guest_start"
+	}
+	return "pod_start"
+}
 
 func (objects) Name() string { return "objects" }
 
@@ -81,7 +90,7 @@ const (
 
 func (objects) Params() []param.Param {
 	return []param.Param{
-		{Name: "object", Type: param.Enum, Default: Pod, Words: []string{Pod, Deployment, ConfigMap, Secret, Service}, Help: "what is created; each deployment has one pod, which waits"},
+		{Name: "object", Type: param.Enum, Default: Pod, Words: []string{Pod, Deployment, ConfigMap, Secret, Service, VM}, Help: "what is created; each deployment has one pod, which waits; a vm is a virtual machine of KubeVirt, without a disk"},
 		{Name: "count", Type: param.Int, Default: "60", Min: 1, Max: maxCount, Help: "objects after the last step"},
 		{Name: "steps", Type: param.Int, Default: "3", Min: 1, Max: maxSteps, Help: "steps in which the count is reached; the next one begins when all pods of the last one run"},
 		{Name: "namespaces", Type: param.Int, Default: "1", Min: 1, Max: 10_000, Help: "new namespaces that take the objects in turn"},
@@ -115,9 +124,14 @@ func (objects) Responses(v param.Values) []record.Response {
 	if !want.pods {
 		return []record.Response{latency, rate}
 	}
+	what := "pod"
+	if v.Str("object") == VM {
+		what = "guest"
+	}
+	start := startOf(v.Str("object"))
 	out := []record.Response{
-		{Name: "pod_start_p50", Unit: record.Second, Better: record.Lower, Help: "median time from when a pod's object was due to when the watch said that the pod runs"},
-		{Name: "pod_start_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of that"},
+		{Name: start + "_p50", Unit: record.Second, Better: record.Lower, Help: "median time from when a " + what + "'s object was due to when the watch said that the " + what + " runs"},
+		{Name: start + "_p99", Unit: record.Second, Better: record.Lower, Help: "99th percentile of that"},
 		latency, rate,
 	}
 	if v.Str(Build) != "" {
@@ -182,6 +196,8 @@ func check(v param.Values, want *expect) error {
 		return fmt.Errorf("nodes %s: objects of the kind %s have no pods; leave nodes out", v.Str("nodes"), kind)
 	case v.Str("nodes") == Simulated && v.Str("class") != "":
 		return errors.New("class and nodes: nothing runs on a simulated node, so a RuntimeClass has no effect; leave class out")
+	case kind == VM && (v.Str("class") != "" || v.Str(Build) != ""):
+		return errors.New("object vm: KubeVirt chooses the image and the RuntimeClass of a machine's pod; leave build and class out")
 	case v.Str(Build) != "" && (file || !want.pods || v.Str("nodes") == Simulated || v.Str("nodes") == Any):
 		return errors.New("build: only pods and deployments without a file, on real nodes, have images that the load builds; leave build out, or write object: pod and nodes: untainted")
 	case v.Str(Build) == "" && v.Str(BuildSize) != "1MiB":

@@ -24,6 +24,9 @@ func cases() []workloadtest.Case {
 		{Name: "a rate", Params: param.Values{"object": ConfigMap, "count": "30", "steps": "2", "rate": "50"}, Outputs: out("rate.jsonl")},
 		{Name: "its own node", Params: own(), Outputs: out("own.jsonl")},
 		{Name: "kubelets", Params: param.Values{"count": "20", "steps": "2", "class": "runc"}, Outputs: out("kubelets.jsonl")},
+		{Name: "virtual machines", Params: param.Values{"object": VM, "count": "200", "steps": "4", "nodes": Simulated}, Outputs: out("vms.jsonl")},
+		{Name: "a class of virtual machines", Params: param.Values{"object": VM, "class": "gvisor"}, Refused: true},
+		{Name: "built images of virtual machines", Params: param.Values{"object": VM, "build": "example.org/x"}, Refused: true},
 		{Name: "a class of objects without pods", Params: param.Values{"object": Secret, "class": "gvisor"}, Refused: true},
 		{Name: "nodes of objects without pods", Params: param.Values{"object": Service, "nodes": Any}, Refused: true},
 		{Name: "a class on nodes that run nothing", Params: param.Values{"nodes": Simulated, "class": "gvisor"}, Refused: true},
@@ -99,6 +102,27 @@ func TestEnded(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("warnings: %v", rd.Warnings)
+	}
+}
+
+// TestSimulatedGuests: figures of guests that nothing booted say so.
+func TestSimulatedGuests(t *testing.T) {
+	b, err := os.ReadFile("testdata/vms.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for nodes, want := range map[string]bool{Simulated: true, Untainted: false} {
+		v, err := param.Fill(New().Params(), param.Values{"object": VM, "count": "200", "steps": "4", "nodes": nodes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rd, err := New().Parse(roleLoad, v, strings.NewReader(string(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if says := slices.ContainsFunc(rd.Warnings, func(w record.Warning) bool { return w.Code == "objects-simulated" }); says != want {
+			t.Errorf("nodes %s: %v", nodes, rd.Warnings)
+		}
 	}
 }
 
@@ -194,6 +218,8 @@ func TestBound(t *testing.T) {
 		{0, Step{Made: 5, Start: &Starts{Never: 2, Message: "Insufficient cpu", Ran: 1}}, ByRoom, "Insufficient cpu"},
 		{0, Step{Made: 5, Pods: 5, Start: &Starts{Answered: 0.1, Placed: 0.2, Ran: 2, Nodes: 2}}, ByNodes, "2 s until it ran; 2 nodes ran 5 pods"},
 		{0, Step{Made: 5, Start: &Starts{Answered: 0.1, Placed: 3, Ran: 2}}, ByScheduler, "3 s until it had a node"},
+		{0, Step{Made: 5, Start: &Starts{Answered: 0.1, Launched: 2, Placed: 1, Ran: 1.9, Handed: 1, Booted: 0.5}}, ByController, "2 s until virt-controller had created its pod, 1 s until that had a node, 1.9 s until it ran, 1 s until virt-controller had handed"},
+		{0, Step{Made: 5, Pods: 5, Start: &Starts{Answered: 0.1, Launched: 1, Placed: 1, Ran: 1.5, Handed: 1, Booted: 1, Nodes: 2}}, ByNodes, "1 s until the guest ran; 2 nodes ran 5 guests"},
 		{0, Step{Made: 25, Create: 11.5, Paced: 11.4, Settle: 0.1, Start: &Starts{Answered: 0.01, Placed: 0.01, Ran: 0.03}}, BySchedule, "30 ms until it ran; the file's schedule took 11.4 s of 11.5 s"},
 		{0, Step{Made: 25, Create: 11.5, Paced: 11.4, Settle: 30, Start: &Starts{Answered: 0.01, Placed: 0.01, Ran: 30}}, ByNodes, "30 s until it ran"},
 		{20, Step{Made: 200, Create: 10, Late: 0.001, Settle: 2, Start: &Starts{Answered: 0.01, Placed: 0.01, Ran: 2}}, BySchedule, "requests were sent when they were due"},

@@ -139,7 +139,7 @@ func (s *Step) sane() error {
 			return fmt.Errorf("its calls %q of %q are out of range", c.Verb, c.Resource)
 		}
 	}
-	if p := s.Start; p != nil && (p.Never < 0 || p.Never > maxCount || p.Nodes < 0 || p.Nodes > maxCount || len(p.Message) > maxText || !fine(maxTime, p.Answered, p.Placed, p.Ran)) {
+	if p := s.Start; p != nil && (p.Never < 0 || p.Never > maxCount || p.Nodes < 0 || p.Nodes > maxCount || len(p.Message) > maxText || !fine(maxTime, p.Answered, p.Placed, p.Ran, p.Launched, p.Handed, p.Booted)) {
 		return errors.New("the starts of its pods are out of range")
 	}
 	if s.Start != nil {
@@ -207,14 +207,17 @@ func (r *report) samples(rd *record.Reading, want *expect, v param.Values, kind 
 			}
 		}
 		for _, q := range []float64{50, 99} {
-			quantile(rd.Value, "pod_start", starts, q, never)
+			quantile(rd.Value, startOf(kind), starts, q, never)
 		}
-		if err := output.Histogram(rd, "pod_start", starts); err != nil {
+		if err := output.Histogram(rd, startOf(kind), starts); err != nil {
 			return err
 		}
 	}
 	if err := r.images(rd); err != nil {
 		return err
+	}
+	if v.Str("nodes") == Simulated && kind == VM {
+		rd.Warn("objects-simulated", "the nodes are simulated, so no guest booted; the times are those of KubeVirt's controllers, the API server and the scheduler")
 	}
 	if v.Str("nodes") == Own {
 		if err := r.nodeSamples(rd); err != nil {
@@ -306,7 +309,7 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		add("pod_nodes", record.Count, float64(s.Start.Nodes))
 		if h.TotalCount() > 0 {
 			for _, q := range []float64{50, 99} {
-				quantile(add, "pod_start", h, q, s.Start.Never)
+				quantile(add, startOf(kind), h, q, s.Start.Never)
 			}
 		}
 		if err := s.Start.images(add); err != nil {
@@ -315,6 +318,11 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 		add("start_answered", record.Second, s.Start.Answered)
 		add("start_placed", record.Second, s.Start.Placed)
 		add("start_ran", record.Second, s.Start.Ran)
+		if kind == VM {
+			add("start_launched", record.Second, s.Start.Launched)
+			add("start_handed", record.Second, s.Start.Handed)
+			add("start_booted", record.Second, s.Start.Booted)
+		}
 	}
 	s.Server.samples(add)
 	s.Kubelets.samples(add)

@@ -65,13 +65,18 @@ type Call struct {
 	Server  string `json:"server"`
 }
 
-// Starts are the starts of a step's pods, from when the object was due.
+// Starts are the starts of a step's pods, or of the guests of its virtual machines, from when the object was due.
 type Starts struct {
-	Total    string  `json:"total"`             // until the pod ran: HdrHistogram V2, nanoseconds
-	Never    int     `json:"never"`             // of these pods did not run: they count with the time until the step ended
-	Answered float64 `json:"answered_s"`        // means of the steps of a start: until the API server answered,
-	Placed   float64 `json:"placed_s"`          // then until the watch said that the pod has a node (with a controller's time for a deployment),
-	Ran      float64 `json:"ran_s"`             // then until it said that the pod runs
+	Total    string  `json:"total"`      // until the pod or the guest ran: HdrHistogram V2, nanoseconds
+	Never    int     `json:"never"`      // of these pods did not run: they count with the time until the step ended
+	Answered float64 `json:"answered_s"` // means of the steps of a start: until the API server answered,
+	Placed   float64 `json:"placed_s"`   // then until the watch said that the pod has a node (with a controller's time for a deployment),
+	Ran      float64 `json:"ran_s"`      // then until it said that the pod runs
+	// Only of virtual machines: between Answered and Placed, until virt-controller had created the pod; and after Ran, until it had
+	// handed the machine over to the node's virt-handler, and until that said that the guest runs.
+	Launched float64 `json:"launched_s,omitempty"`
+	Handed   float64 `json:"handed_s,omitempty"`
+	Booted   float64 `json:"booted_s,omitempty"`
 	Nodes    int     `json:"nodes"`             // that took the pods
 	Image    []Stage `json:"image,omitempty"`   // of loads that build images: Waited, Built, Pushed and Pulled. Each has its own time, not that since the object was due
 	Message  string  `json:"message,omitempty"` // what the scheduler says of a pod that it cannot place
