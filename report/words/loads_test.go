@@ -46,6 +46,10 @@ sandbox=process|pods: 24 pods in step 2, which 1 of 2 trials reached, bound by n
 	if s := Loads(r)[0].Text; s != "room: no pod ran, bound by room." {
 		t.Errorf("%q", s)
 	}
+	r.LoadSteps[0] = load("guests", 1, 1, "controller", map[string]float64{"pods": 8, "guest_start_p50": 2, "guest_start_p99": 3, "rate": 5})
+	if s := Loads(r)[0].Text; s != "guests: 8 pods, bound by controller; a guest's start p50 2.00 s, p99 3.00 s; rate 5.00 /s." {
+		t.Errorf("%q", s)
+	}
 	r.LoadSteps = r.LoadSteps[2:]
 	if all := Answer(r, Options{}); len(all) != 1 || !strings.HasPrefix(all[0].Text, "claims: 8 claims") {
 		t.Errorf("one load: %v", all)
