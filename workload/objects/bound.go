@@ -179,8 +179,9 @@ func (s *Step) creation(rate float64, workers int) Bound {
 	if asked > 0 && s.Busy < much*asked {
 		return Bound{ByWorkers, 1 - s.Busy/asked, fmt.Sprintf("the %d workers waited for answers only %.0f %% of the time: the client is what is slow; %s", workers, 100*s.Busy/asked, read)}
 	}
-	if x.Store >= much*busy {
-		return Bound{ByStore, min(1, x.Store/busy), fmt.Sprintf("etcd took %s of %s that requests took; %s", output.Seconds(x.Store), output.Seconds(busy), read)}
+	// Others write to etcd too, so sums would not do.
+	if write, request := mean(x.Store, x.Stores), mean(s.Busy, float64(calls+throttled)); write > 0 && write >= much*request {
+		return Bound{ByStore, min(1, write/max(request, write)), fmt.Sprintf("a write to etcd took %s of the %s that a request took; %s", output.Seconds(write), output.Seconds(request), read)}
 	}
 	share := 0.0
 	if asked > 0 {
@@ -200,6 +201,14 @@ func (s *Step) readings() string {
 		parts = append(parts, fmt.Sprintf("etcd %s a write", output.Seconds(x.Store/x.Stores)))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("queued %s in all", output.Seconds(x.Queued))), ", ")
+}
+
+// mean is a sum over n things for each; 0: there are none.
+func mean(sum, n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return sum / n
 }
 
 // counted writes a number of things.
