@@ -161,7 +161,7 @@ func Seen(name string, f func()) (kinds map[string]int, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd) //nolint:errcheck // only read
+	defer unix.Close(fd)
 	f()
 	p := make([]byte, 2048)
 	for {

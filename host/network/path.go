@@ -41,7 +41,7 @@ func (b *Bridge) Path(n sandbox.Network, path string) error {
 	}
 	p := &nodePath{name: name, addr: n.Addr.Addr()}
 	b.nodes[name] = p // from here on there is something to remove
-	t, tunnelled := tunnels[path]
+	t, tunnelled := tunnels()[path]
 	switch {
 	case path == record.PathWire:
 		err = within(nsPath(bridgeName), func(h *netlink.Handle) error { return errors.Join(p.bridge(h, port), p.wire(h)) })

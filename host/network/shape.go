@@ -90,7 +90,7 @@ func CheckLink(l sandbox.Link) error {
 				return err
 			}
 		}
-		if t, is := tunnels[l.Path]; is {
+		if t, is := tunnels()[l.Path]; is {
 			if err := checkTunnel(h, t, name); err != nil {
 				return err
 			}

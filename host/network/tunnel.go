@@ -24,16 +24,18 @@ type tunnel struct {
 // tunnels are the paths that are one. Kubernetes networks use them so: Flannel, Calico and Cilium have VXLAN, OVN has
 // Geneve and encrypts it with IPsec (https://docs.ovn.org/en/latest/tutorials/ovn-ipsec.html), and Cilium encrypts VXLAN with WireGuard
 // (https://docs.cilium.io/en/stable/security/network/encryption-wireguard/).
-var tunnels = map[string]tunnel{
-	record.PathVXLAN:     {encapsulate: addVXLAN},
-	record.PathGeneve:    {encapsulate: addGeneve},
-	record.PathWireGuard: {addVXLAN, newWireGuard},
-	record.PathIPsec:     {addGeneve, newIPsec},
+func tunnels() map[string]tunnel {
+	return map[string]tunnel{
+		record.PathVXLAN:     {encapsulate: addVXLAN},
+		record.PathGeneve:    {encapsulate: addGeneve},
+		record.PathWireGuard: {addVXLAN, newWireGuard},
+		record.PathIPsec:     {addGeneve, newIPsec},
+	}
 }
 
 // Paths are the paths that a host can have, beside one bridge.
 func Paths() []string {
-	return append([]string{record.PathWire}, slices.Sorted(maps.Keys(tunnels))...)
+	return append([]string{record.PathWire}, slices.Sorted(maps.Keys(tunnels()))...)
 }
 
 // end is one end of a tunnel, as the namespace that sends its packets sees it.

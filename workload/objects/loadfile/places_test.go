@@ -35,7 +35,7 @@ func TestPlaces(t *testing.T) {
 // TestControllerPlaces: what a loader adds to an object of cluster-loader does not hide a mistake of the object's file.
 func TestControllerPlaces(t *testing.T) {
 	for template, says := range map[string]string{
-		"apiVersion: v1\nkind: ReplicationController\nspec: 5\n":                                                                      "rc.yml, line 3, column 1: the ReplicationController has no container",
+		"apiVersion: v1\nkind: ReplicationController\nspec: 5\n":                                                                     "rc.yml, line 3, column 1: the ReplicationController has no container",
 		"kind: Template\nparameters: [{name: IDENTIFIER}]\nobjects: [{apiVersion: v1, kind: Pod, metadata: {name: 'x${IDENTIFY}'}}]": `line 3, column 56: the template has no parameter "IDENTIFY"; add it below parameters of the template; did you mean "IDENTIFIER"?`,
 	} {
 		text := "projects: [{num: 1, basename: n, rcs: [{num: 2, replicas: 3, image: i, basename: b, file: rc.yml}]}]"
