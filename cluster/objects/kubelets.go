@@ -327,18 +327,26 @@ func (k *kubelets) since(earlier, now *nodesReading, all []*start) *objects.Kube
 	return out
 }
 
-// cores returns the cores that a node used on average, by its kubelet's last two readings; negative: not known. The kubelet reads its node
-// only every 10 s or so: a time that is mostly outside of the step says nothing about it.
+// cores returns the cores that a node used on average, by its kubelet's last two readings; negative: not known.
 func (r *kubeletReading) cores(earlier *kubeletReading, from, to time.Time) float64 {
-	if r == nil || earlier == nil || r.usedAt <= earlier.usedAt || r.used < earlier.used {
+	if r == nil || earlier == nil {
+		return -1
+	}
+	return rate(earlier.used, r.used, earlier.usedAt, r.usedAt, from, to)
+}
+
+// rate is how much a counter of a kubelet grew in a second, from its value a at the second atA to b at atB; negative: not known. The kubelet
+// reads its counters only every 10 s or so: a time that is mostly outside of from and to says nothing about what was between them.
+func rate(a, b, atA, atB float64, from, to time.Time) float64 {
+	if atB <= atA || b < a {
 		return -1
 	}
 	begin, end := float64(from.UnixMilli())/1000, float64(to.UnixMilli())/1000
-	within, took := min(end, r.usedAt)-max(begin, earlier.usedAt), r.usedAt-earlier.usedAt
+	within, took := min(end, atB)-max(begin, atA), atB-atA
 	if within < took/2 || within < (end-begin)/2 {
 		return -1
 	}
-	return (r.used - earlier.used) / took
+	return (b - a) / took
 }
 
 // machine reads the processors and disks of the kernel that the load runs on.

@@ -135,6 +135,8 @@ func (l *load) run(ctx context.Context) (err error) {
 	if l.node != nil {
 		go l.node.watch(watching)
 	}
+	control := findControlPlane(ctx, l.api)
+	before := control.read(ctx)
 	l.begun = time.Now()
 	var first, last objects.Reading // of the node
 	for i := range l.todo.steps {
@@ -146,6 +148,8 @@ func (l *load) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		now := control.read(ctx)
+		s.Control, before = control.since(before, now), now
 		if err := l.print(objects.Line{Step: s}); err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@
 // The data path: 1. Main reads the flags, and the study's id and image from the environment (cluster/pod); 2. the load
 // (load.go) creates namespaces, then the objects of one step after another, by workers with an HTTP client that has no
 // limit and tries nothing twice (api.go), in the form of manifest.go; 3. a watch says when their pods run (watch.go), or the guests of virtual machines (guests.go), and
-// the load reads the metrics of the API server (metrics.go) and of the kubelets (kubelets.go) at each step. It can build and push an image for each object first (built.go). Claims have their own steps (claims.go).
+// the load reads the metrics of the API server (metrics.go), of the kubelets (kubelets.go) and of the rest of the control plane (control.go) at each step. It can build and push an image for each object first (built.go). Claims have their own steps (claims.go).
 // There, watches of claims, pods, volumes and attachments follow each claim (volumes.go, stream.go), and a program in its pod
 // writes to it (writer.go); 4. the load prints each step as a line of JSON (workload/objects); 5. it deletes the namespaces,
 // whatever happened.

@@ -135,21 +135,38 @@ func stepTable(cells [][]analyse.LoadStep, names map[string]string, columns []st
 	return t
 }
 
-// server shows what the API server did at each plateau.
+// server shows what the API server and the rest of the control plane did at each plateau.
 func server(s *Section, cells [][]analyse.LoadStep, names map[string]string) {
-	heads := []string{"CPU", "memory", "write to etcd", "queued", "refused"}
-	columns := []stepColumn{{"objects", "objects"}}
-	for i, name := range words.ServerFigures() {
-		columns = append(columns, stepColumn{name, heads[i]})
+	had := func(figures ...string) [][]analyse.LoadStep {
+		return slices.DeleteFunc(slices.Clone(cells), func(cell []analyse.LoadStep) bool {
+			return !slices.ContainsFunc(cell, func(x analyse.LoadStep) bool {
+				return slices.ContainsFunc(figures, func(figure string) bool { return words.StepFigure(&x, figure) != "" })
+			})
+		})
 	}
-	of := slices.DeleteFunc(slices.Clone(cells), func(cell []analyse.LoadStep) bool { return words.StepFigure(&cell[0], columns[1].figure) == "" })
-	switch api := slices.ContainsFunc(cells, func(cell []analyse.LoadStep) bool { return words.StepFigure(&cell[0], "api_latency_p99") != "" }); {
-	case len(of) > 0:
+	columns := func(figures []string, heads ...string) []stepColumn {
+		out := []stepColumn{{"objects", "objects"}}
+		for i, name := range figures {
+			out = append(out, stepColumn{name, heads[i]})
+		}
+		return out
+	}
+	of := had(words.ServerFigures()[0])
+	if len(of) > 0 {
 		s.Head("The API server at each plateau")
-		s.Table(stepTable(of, names, columns, false))
-		s.Note("CPU: mean while the step's objects were created; memory: at the end of that; queued: all waits in the API server's queues; refused: requests that it answered with 429. Etcd, scheduler and controller manager do not show their CPU and memory through the API: they are not read")
-	case api:
+		s.Table(stepTable(of, names, columns(words.ServerFigures(), "CPU", "memory", "write to etcd", "queued", "refused"), false))
+		s.Note("CPU: mean while the step's objects were created; memory: at the end of that; queued: all waits in the API server's queues; refused: requests that it answered with 429")
+	} else if len(had("api_latency_p99")) > 0 {
 		s.Note("the CPU and memory of the API server are not known, because its /metrics could not be read")
+	}
+	control := had(words.ControlFigures()...)
+	switch {
+	case len(control) > 0:
+		s.Head("The rest of the control plane at each plateau")
+		s.Table(stepTable(control, names, columns(words.ControlFigures(), "etcd: CPU", "memory", "scheduler: CPU", "memory", "controllers: CPU", "memory"), false))
+		s.Note("CPU: mean over the step and its pause, over all instances; controllers: the controller manager. A kubelet reads these every 10 s or so, so a short step has none")
+	case len(of) > 0:
+		s.Note("the CPU and memory of etcd, scheduler and controller manager are not known. They are read where these are static pods of the cluster's nodes, the load may read the kubelets, and a step takes 10 s or more")
 	}
 }
 

@@ -138,10 +138,15 @@ func TestServer(t *testing.T) {
 	r := &analyse.Result{LoadSteps: []analyse.LoadStep{step("pods", cpu, etcd, analyse.LoadValue{Name: "pod_start_p50", Unit: record.Second, Median: 2}), step("maps", cpu),
 		step("claims", cpu, analyse.LoadValue{Name: "bound_p50", Unit: record.Second, Median: 2})}}
 	full := text(Steps(r))
-	for _, want := range []string{"The API server at each plateau\npods|1|0.500 cores|4.00 ms|\nmaps|1|0.500 cores|-|\nclaims|1|0.500 cores|-|\n", "Etcd, scheduler and controller manager do not show"} {
+	for _, want := range []string{"The API server at each plateau\npods|1|0.500 cores|4.00 ms|\nmaps|1|0.500 cores|-|\nclaims|1|0.500 cores|-|\n", "the CPU and memory of etcd, scheduler and controller manager are not known."} {
 		if !strings.Contains(strings.ReplaceAll(full, "plateau\n\n", "plateau\n"), want) {
 			t.Errorf("%s\nlacks %s", full, want)
 		}
+	}
+	r.LoadSteps[1].Values = append(r.LoadSteps[1].Values, analyse.LoadValue{Name: "etcd_cpu", Unit: record.Cores, Median: 0.25}, analyse.LoadValue{Name: "scheduler_memory", Unit: record.Byte, Median: 64 << 20})
+	full = strings.ReplaceAll(text(Steps(r)), "plateau\n\n", "plateau\n")
+	if want := "The rest of the control plane at each plateau\nmaps|1|0.250 cores|64.0 MiB|\n"; !strings.Contains(full, want) || strings.Contains(full, "controller manager are not known") {
+		t.Errorf("%s\nlacks %s", full, want)
 	}
 	r.LoadSteps[0].Calls = []analyse.LoadCall{{Verb: "create", Resource: "pods", P99: 0.5}, {Verb: "delete", Resource: "pods", P99: 2}}
 	if short := text(steps(r, true)); strings.Contains(short, "The API server at") || !strings.Contains(short, "these did not meet the objective of Kubernetes, a p99 of 1 s, or of 30 s for lists: pods delete pods (p99 2.00 s)") {

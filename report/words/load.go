@@ -50,6 +50,11 @@ func ServerFigures() []string {
 	return []string{"server_cpu", "server_memory", "store_mean", "server_queued", "server_rejected"}
 }
 
+// ControlFigures are those of the rest of the control plane.
+func ControlFigures() []string {
+	return []string{"etcd_cpu", "etcd_memory", "scheduler_cpu", "scheduler_memory", "controller_cpu", "controller_memory"}
+}
+
 // PipelineSteps are the steps of an image in a pipeline. Their percentiles begin with these names.
 func PipelineSteps() []string { return []string{"waited", "built", "pushed", "pulled", "started"} }
 

@@ -315,6 +315,40 @@ func TestKubelets(t *testing.T) {
 	}
 }
 
+// TestControl: what the control plane used becomes samples by step. What no kubelet says is refused.
+func TestControl(t *testing.T) {
+	b, err := os.ReadFile("testdata/pods.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := param.Fill(New().Params(), param.Values{"count": "12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(parts string) (record.Reading, error) {
+		return New().Parse(roleLoad, v, strings.NewReader(strings.Replace(string(b), `{"step":{`, `{"step":{"control":[`+parts+`],`, 1)))
+	}
+	rd, err := with(`{"name":"etcd","pods":3,"cores":0.5,"memory_bytes":1e8},{"name":"controller","pods":1,"cores":0.25,"memory_bytes":2e7}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"etcd_cpu": 0.5, "etcd_memory": 1e8, "controller_cpu": 0.25, "controller_memory": 2e7}
+	for _, s := range rd.Samples {
+		if v, is := want[s.Name]; is && s.Value == v && s.Labels == record.MakeLabels(record.LabelStep, "1") {
+			delete(want, s.Name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no sample has %v", want)
+	}
+	etcd := `{"name":"etcd","pods":1,"cores":0.5,"memory_bytes":1}`
+	for _, parts := range []string{etcd + "," + etcd, `{"name":"coredns","pods":1}`, `{"name":"etcd","pods":0}`, `{"name":"etcd","pods":1,"cores":-1}`, `{"name":"scheduler","pods":1},` + etcd} {
+		if _, err := with(parts); err == nil {
+			t.Errorf("%s: it is accepted", parts)
+		}
+	}
+}
+
 // TestPipelineBound: the longest part of an image's way to its pod binds the step. If images wait longer for a worker than they take, it is what the
 // workers do.
 func TestPipelineBound(t *testing.T) {

@@ -155,6 +155,14 @@ func (s *Step) sane() error {
 			return err
 		}
 	}
+	last := -1
+	for _, p := range s.Control {
+		i := slices.Index(Parts(), p.Name)
+		if i <= last || p.Pods < 1 || p.Pods > maxCount || !fine(maxSum, p.Cores) || !fine(1e18, p.Memory) {
+			return errors.New("the readings of the control plane are out of range")
+		}
+		last = i
+	}
 	if s.Claims != nil {
 		return s.Claims.sane(s.Made)
 	}
@@ -326,6 +334,10 @@ func (s *Step) samples(rd *record.Reading, want *loadfile.Step, v param.Values, 
 	}
 	s.Server.samples(add)
 	s.Kubelets.samples(add)
+	for _, p := range s.Control {
+		add(p.Name+"_cpu", record.Cores, p.Cores)
+		add(p.Name+"_memory", record.Byte, p.Memory)
+	}
 	bound := func(name string, b Bound) {
 		rd.Samples = append(rd.Samples, record.Sample{Name: name, Labels: record.MakeLabels(record.LabelStep, step, record.LabelBound, string(b.By)), Unit: record.Fraction, Kind: record.Value, Value: b.Share, Original: b.Text})
 	}

@@ -44,6 +44,7 @@ type Step struct {
 	Server *Server `json:"server,omitempty"` // nil: it could not be read
 	// Kubelets is what the nodes did that took the step's pods; nil: the step had no pods, or the load is older than these readings.
 	Kubelets *Kubelets `json:"kubelets,omitempty"`
+	Control  []Part    `json:"control,omitempty"` // of the control plane; those that could be read
 	// Node is what the load's own node said in the step, if its pods run there. The last one is of its plateau, after the
 	// pause, with all that was written on the disks. The first step begins with one of before.
 	Node   []Reading `json:"node,omitempty"`
@@ -92,6 +93,24 @@ type Server struct {
 	Stores     float64 `json:"stores"`       // such requests
 	Processors int     `json:"processors"`   // of its node; 0: not known
 }
+
+// Part is what a part of the control plane used in a step, with its pause, by the kubelets of its nodes.
+type Part struct {
+	Name   string  `json:"name"` // one of Parts
+	Pods   int     `json:"pods"` // that it has
+	Cores  float64 `json:"cores"`
+	Memory float64 `json:"memory_bytes"` // at the end
+}
+
+// Parts of the control plane, beside the API server.
+const (
+	PartEtcd       = "etcd"
+	PartScheduler  = "scheduler"
+	PartController = "controller"
+)
+
+// Parts are the names that a Part can have, in the order of a step's.
+func Parts() []string { return []string{PartEtcd, PartScheduler, PartController} }
 
 // Kubelets is what the kubelets' metrics say of the nodes that took a step's pods. It counts the starts of all pods on these nodes.
 type Kubelets struct {
