@@ -136,6 +136,10 @@ func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, err
 	s := &objects.Step{Number: number, Objects: n, Claims: &objects.Claims{Made: bounded(l.class.Provisioner), Mode: l.class.Binding}}
 	workers := objects.Workers(l.workers, l.parallel)
 	all := make([]*claim, n)
+	var nodes *nodesReading
+	if l.kubelets != nil {
+		nodes = l.kubelets.read(ctx)
+	}
 	before := l.api.metrics(ctx)
 	begin := time.Now()
 	s.Begin = begin.Sub(l.begun).Seconds()
@@ -158,6 +162,9 @@ func (l *claimer) claimStep(ctx context.Context, number int) (*objects.Step, err
 	cancel()
 	settled := time.Now()
 	s.Settle = settled.Sub(created).Seconds()
+	if l.kubelets != nil {
+		s.Kubelets = l.kubelets.since(nodes, l.kubelets.read(ctx), l.volumes.starts(all))
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

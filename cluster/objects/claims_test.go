@@ -146,6 +146,9 @@ func TestStages(t *testing.T) {
 	if !done(c.usable) {
 		t.Error("it cannot be used")
 	}
+	if all := s.v.starts([]*claim{c, nil}); len(all) != 1 || all[0].node != "n1" || !all[0].ran.Equal(s.at(20)) {
+		t.Errorf("the starts of its pod are %+v", all)
+	}
 	s.v.remove(c, s.at(30))
 	s.pod(31, "MODIFIED", "a", "n1", "Running", s.wrote(16, 17))
 	s.pod(32, "DELETED", "a", "n1", "Running", s.wrote(16, 17))

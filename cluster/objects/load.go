@@ -124,6 +124,8 @@ func (l *load) run(ctx context.Context) (err error) {
 	defer stop()
 	if l.pods != nil {
 		go l.pods.watch(watching, l.api, labelLoad+"="+l.id)
+	}
+	if l.pods != nil || l.volumes != nil && l.volumes.consumer {
 		l.kubelets = findKubelets(ctx, l.api, &l.options)
 		defer l.kubelets.close()
 	}

@@ -18,8 +18,8 @@ import (
 type claim struct {
 	due, removal time.Time            // when its creation and its deletion were due
 	at           map[string]time.Time // when it reached each stage (workload/objects)
-	volume       string
-	ran, ended   time.Time // when the watch reported that the pod runs, and that its program ended
+	volume, node string               // node: of its pod
+	ran, ended   time.Time            // when the watch reported that the pod runs, and that its program ended
 	wrote        wrote
 	usable, gone chan struct{} // closed when the claim is usable or gone, or never will be
 	failed       bool          // the API server refused it
@@ -180,6 +180,7 @@ func (v *volumes) seePod(e *event[seenPod], at time.Time) {
 	}
 	if p.Spec.NodeName != "" {
 		c.mark(objects.Scheduled, at)
+		c.node = p.Spec.NodeName
 	}
 	if p.Status.Phase == running && c.ran.IsZero() {
 		c.ran = at
@@ -344,4 +345,21 @@ func (v *volumes) sum(out *objects.Claims, way, removal span) (int, error) {
 // good returns the claims that the API server did not refuse.
 func (v *volumes) good() []*claim {
 	return slices.DeleteFunc(slices.Collect(maps.Values(v.claims)), func(c *claim) bool { return c.failed })
+}
+
+// starts are the starts of the claims' pods: where each ran, and since when.
+func (v *volumes) starts(all []*claim) (out []*start) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, c := range all {
+		if c == nil {
+			continue
+		}
+		s := &start{node: c.node, ran: c.ran}
+		if s.ran.IsZero() { // the watch has seen the program's end alone
+			s.ran = c.ended
+		}
+		out = append(out, s)
+	}
+	return out
 }

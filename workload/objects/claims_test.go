@@ -65,6 +65,9 @@ func TestBoundClaims(t *testing.T) {
 		{Step{Made: 5, Claims: way(Stage{Name: Answered, Part: 3}, Stage{Name: BoundTo, Part: 1}), Create: 1, Busy: 3.9}, ByAnswers, "all 4 workers waited"},
 		{Step{Made: 5, Claims: way(Stage{Name: Attached, Part: 3}, Stage{Name: Mounted, Part: 1})}, ByAttacher, "3 s until the volume was attached"},
 		{Step{Made: 5, Claims: way(Stage{Name: Mounted, Part: 1}, Stage{Name: Written, Part: 2})}, ByVolume, "2 s until the first byte was written"},
+		{Step{Made: 5, Claims: way(Stage{Name: Scheduled, Part: 1}, Stage{Name: Mounted, Part: 3}), Kubelets: &Kubelets{Nodes: 2, RealPods: 5, Pods: 5, Sandbox: 2, Create: 0.2}}, ByRuntime, "3 s until the pod's program began; on 2 nodes: 2 s to create the sandbox"},
+		{Step{Made: 5, Claims: way(Stage{Name: Scheduled, Part: 1}, Stage{Name: Mounted, Part: 3}), Kubelets: &Kubelets{Nodes: 2, RealPods: 5, Pods: 5, Sandbox: 0.5}}, ByKubelet, "and 2.5 s that the kubelet and its watch took"},
+		{Step{Made: 5, Claims: way(Stage{Name: Mounted, Part: 3}), Kubelets: &Kubelets{RealPods: 5, Missing: "the load lacks the right"}}, ByNodes, "the load lacks the right"},
 		{Step{Made: 5, Claims: &Claims{Way: []Stage{{Name: Provisioned, Part: 3}}, Volumes: 5, Appear: 2, Made: "lab/local"}}, ByProvisioner, "the provisioner lab/local created 2 volumes a second"},
 	} {
 		b := c.s.BoundWay(0, 4)

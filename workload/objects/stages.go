@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -218,6 +219,10 @@ func (s *Step) BoundWay(rate float64, workers int) Bound {
 	if b.By == ByAnswers {
 		more := s.creation(rate, workers)
 		b.By, b.Text = more.By, b.Text+"; "+more.Text
+	}
+	if i := slices.IndexFunc(c.Way, func(s Stage) bool { return s.Name == Mounted }); b.By == ByNodes && i >= 0 {
+		in := s.inNodes(c.Way[i].Part, true)
+		b = Bound{in.By, cmp.Or(in.Share, b.Share), b.Text + in.Text}
 	}
 	if b.By == ByProvisioner && c.Volumes > 1 && c.Appear > 0 {
 		b.Text += fmt.Sprintf("; %s created %.3g volumes a second", c.maker(), float64(c.Volumes-1)/c.Appear)
