@@ -152,6 +152,7 @@ func Costs(r *analyse.Result) *Section {
 		first[r.Compared[i].Workload] = first[r.Compared[i].Workload] || r.Compared[i].First
 	}
 	baseline, sides := words.Sides(r)
+	sides = withoutSkipped(r, sides)
 	rows := make(map[string]map[*words.Side]*words.Group) // by workload and response
 	base := make(map[string]string)
 	var order []string
@@ -220,6 +221,17 @@ func Costs(r *analyse.Result) *Section {
 		s.Blocks = append(s.Blocks, Block{Signs: signs})
 	}
 	return s
+}
+
+// withoutSkipped leaves out the sides that no cell of could run, which the answer names: they would take the room of others.
+func withoutSkipped(r *analyse.Result, sides []*words.Side) []*words.Side {
+	rest := slices.DeleteFunc(slices.Clone(sides), func(l *words.Side) bool {
+		return !slices.ContainsFunc(r.Compared, func(c analyse.Comparison) bool { return l.Has(&c) && c.Skipped == "" })
+	})
+	if len(rest) == 0 {
+		return sides
+	}
+	return rest
 }
 
 // costsCell is a group's cell, and the verdict that its sign stands for.
