@@ -412,6 +412,8 @@ func (p *Plan) Reason() string {
 	if len(codes) == 1 {
 		return text[codes[0]]
 	}
+	// A report may cut the end of this: what ended most variants comes first.
+	slices.SortStableFunc(codes, func(a, b string) int { return count[b] - count[a] })
 	out := ""
 	for i, c := range codes {
 		if i > 0 {

@@ -563,7 +563,7 @@ func TestTuneReason(t *testing.T) {
 	for i, sure := range []float64{0.97, 0.99, 0.96} {
 		p.strata[i].found.Sure = sure
 	}
-	want := "1 of 3 workload variants: every load meets the objective, with a confidence of 97 %; 2 of 3 workload variants: the highest load is found, with a confidence of 96 % or more"
+	want := "2 of 3 workload variants: the highest load is found, with a confidence of 96 % or more; 1 of 3 workload variants: every load meets the objective, with a confidence of 97 %"
 	if got := p.Reason(); got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
