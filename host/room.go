@@ -31,7 +31,7 @@ func (p *Place) room(rooms []trial.Room) error {
 			}
 			n, err := blocks(tree)
 			if err != nil {
-				return fmt.Errorf("cannot tell how large a copy of the root file system is: %w", err)
+				return fmt.Errorf("cannot determine the size of a copy of the root file system: %w", err)
 			}
 			onDisk += int64(r.Copies) * (n + ext4.Overhead)
 			copies += r.Copies

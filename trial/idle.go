@@ -73,7 +73,7 @@ func (t *trial) used(ep *endpoint) (*int64, error) {
 	}
 	n, err := f.Used(t.name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what the sandboxes' files take: %w", err)
+		return nil, fmt.Errorf("cannot read the disk space of the sandboxes' files: %w", err)
 	}
 	return &n, nil
 }

@@ -47,7 +47,7 @@ func Held(n *corev1.Namespace) (why string, lasting bool) {
 	still := strings.Join(has, ", ")
 	switch {
 	case len(finalizers) > 0 && still != "":
-		return "the finalizer " + strings.Join(finalizers, ", ") + " holds " + still + "; remove the finalizer (`kubectl get -n " + n.Name + " " + strings.Fields(has[0])[1] + " -o yaml` shows it), or wait for the program that it belongs to", true
+		return "the finalizer " + strings.Join(finalizers, ", ") + " holds " + still + "; remove the finalizer (`kubectl get -n " + n.Name + " " + strings.Fields(has[0])[1] + " -o yaml` shows it), or wait for the program that removes it", true
 	case still != "":
 		return "it still has " + still + "; wait", false
 	}

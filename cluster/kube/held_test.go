@@ -22,7 +22,7 @@ func TestHeld(t *testing.T) {
 		{[]corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionFalse, Message: "All content-preserving finalizers finished"}}, "", false},
 		{[]corev1.NamespaceCondition{content}, "it still has 1 configmaps, 12 deployments.apps; wait", false},
 		{[]corev1.NamespaceCondition{content, is(corev1.NamespaceFinalizersRemaining, "Some content in the namespace has finalizers remaining: example.org/hold in 1 resource instances")},
-			"the finalizer example.org/hold holds 1 configmaps, 12 deployments.apps; remove the finalizer (`kubectl get -n x configmaps -o yaml` shows it), or wait for the program that it belongs to", true},
+			"the finalizer example.org/hold holds 1 configmaps, 12 deployments.apps; remove the finalizer (`kubectl get -n x configmaps -o yaml` shows it), or wait for the program that removes it", true},
 		{[]corev1.NamespaceCondition{is(corev1.NamespaceDeletionDiscoveryFailure, "Discovery failed for some groups, 1 failing: metrics")}, "the cluster says: Discovery failed for some groups, 1 failing: metrics; `kubectl describe namespace x` shows more", false},
 	} {
 		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: corev1.NamespaceStatus{Conditions: c.conditions}}

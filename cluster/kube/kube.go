@@ -164,11 +164,11 @@ func Advice(err error) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return "the kubeconfig's certificate-authority is not the one of this API server: fetch the kubeconfig anew, as after a cluster was made again, or give another --context"
+		return "the kubeconfig's certificate-authority does not match this API server: fetch the kubeconfig again, as after a cluster was recreated, or give another --context"
 	case errors.As(err, &name):
-		return "write a name or address of the certificate as server in the kubeconfig, or as tls-server-name beside it"
+		return "set server in the kubeconfig to a name or address that is in the certificate, or set tls-server-name beside it to that name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "have the API server's certificate renewed (`kubeadm certs renew all`), or correct the clock of this machine (`date`)"
+		return "renew the API server's certificate (`kubeadm certs renew all`), or correct the clock of this machine (`date`)"
 	}
 	return Unreached
 }

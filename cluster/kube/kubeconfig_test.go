@@ -73,7 +73,7 @@ func TestAdvice(t *testing.T) {
 	defer h.Close()
 	pem := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
 	trusted := base64.StdEncoding.EncodeToString(pem)
-	for _, c := range [][3]string{{"", "example.com", "the kubeconfig's certificate-authority is not the one of this API server"}, {trusted, "nobody.invalid", "as tls-server-name beside it"}} {
+	for _, c := range [][3]string{{"", "example.com", "the kubeconfig's certificate-authority does not match this API server"}, {trusted, "nobody.invalid", "set tls-server-name beside it"}} {
 		ca, name, want := c[0], c[1], c[2]
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, tls-server-name: %s, certificate-authority-data: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", h.URL, name, ca)
@@ -89,7 +89,7 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	expired := fmt.Errorf("get: %w", x509.CertificateInvalidError{Reason: x509.Expired})
-	if got := Advice(expired); !strings.Contains(got, "renewed") {
+	if got := Advice(expired); !strings.Contains(got, "renew the") {
 		t.Error(got)
 	}
 	if got := Advice(errors.New("connection refused")); got != Unreached {

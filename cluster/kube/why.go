@@ -106,7 +106,7 @@ func pullAdvice(said string) (advice string, lasting bool) {
 		lasting bool
 		advice  string
 	}{
-		{[]string{"http response to https", "x509", "certificate", "not look like a tls handshake"}, false, "have the nodes' container runtime trust this registry (of containerd: its certificate as ca in /etc/containerd/certs.d/HOST/hosts.toml)"},
+		{[]string{"http response to https", "x509", "certificate", "not look like a tls handshake"}, false, "make the nodes' container runtime trust this registry (containerd: set ca to its certificate in /etc/containerd/certs.d/HOST/hosts.toml)"},
 		{[]string{"no such host", "server misbehaving", "timeout", "timed out", "deadline exceeded", "connection refused", "connection reset", "broken pipe", "no route", "unreachable", "eof"}, false, "check the name of the registry, and that the nodes reach it"},
 		{[]string{"invalid reference", "invalid image", "couldn't parse image"}, true, "correct the reference"},
 		{[]string{"no match for platform", "no matching manifest", "no image found in"}, true, "the image has no variant for the node's processor; push one with `tare image push --add` on such a host, or choose other nodes with node-selector"},

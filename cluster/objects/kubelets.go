@@ -211,7 +211,7 @@ func (a *api) kubelet(ctx context.Context, node string) (*kubeletReading, error)
 		}
 	}
 	if r.began == 0 {
-		return nil, errors.New("its metrics do not say when it began")
+		return nil, errors.New("its metrics do not say when it started")
 	}
 	return r, nil
 }

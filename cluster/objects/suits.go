@@ -124,7 +124,7 @@ func (c *Cluster) schedules(r *loadfile.Request, spec *corev1.PodSpec, seen map[
 	if affinity {
 		path = ofPods(r, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	}
-	return r.Refuse(path, "change it to fit a node (`kubectl get nodes --show-labels`)"+anyNode, "none of the cluster's %d nodes has all that the pods require of one, so the pods never run", len(c.Nodes))
+	return r.Refuse(path, "change it to fit a node (`kubectl get nodes --show-labels`)"+anyNode, "none of the cluster's %d nodes meets all requirements of the pods, so the pods never run", len(c.Nodes))
 }
 
 // lasting says that a taint keeps pods away, and is not one that Kubernetes itself sets for a while.
@@ -208,7 +208,7 @@ func (c *Cluster) has(r *loadfile.Request, s *corev1.PersistentVolumeClaimSpec, 
 	}
 	switch {
 	case s.StorageClassName == nil && len(names) > 0:
-		instead = "add a storageClassName (" + instead + "), or make a class the default one"
+		instead = "add a storageClassName (" + instead + "), or make one class the default"
 		fallthrough
 	case s.StorageClassName == nil:
 		return r.Refuse(path, instead, "the claim names no class, and the cluster has no default StorageClass, so the claim is never bound")

@@ -42,7 +42,7 @@ func TestSuits(t *testing.T) {
 		{on, pods + "nodeSelector: {zone: south}}}", "", "column 1: the nodes that the pods select have the taint gpu=yes:NoSchedule, which the pods do not tolerate; add a toleration"},
 		{on, pods + "nodeSelector: {zone: south}, tolerations: [{key: gpu, operator: Exists}]}}", "", ""},
 		{on, pods + requires + "north, south]}]}]}}}}}", "", ""},
-		{on, pods + requires + "north, south, west]}]}]}}}}}", "", "column 27: none of the cluster's 3 nodes has all that the pods require of one"},
+		{on, pods + requires + "north, south, west]}]}]}}}}}", "", "column 27: none of the cluster's 3 nodes meets all requirements of the pods"},
 		{on, pods + "runtimeClassName: gviser}}", "", "line 3, column 1: the cluster has no RuntimeClass \"gviser\"; did you mean \"gvisor\"?"},
 		{on, pods + "runtimeClassName: gviser}}", "class=kata", ""},
 		{on, pods + "}}", "class=kat", "the cluster has no RuntimeClass \"kat\"; did you mean \"kata\"?"},

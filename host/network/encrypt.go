@@ -147,7 +147,7 @@ func (s *ipsec) start(_ *netlink.Handle, e end, side int) (end, error) {
 		}
 		for _, p := range s.policies(e, side) {
 			if err := h.XfrmPolicyAdd(p); err != nil {
-				return fmt.Errorf("network: cannot set a policy of IPsec: %w", err)
+				return fmt.Errorf("network: cannot set an IPsec policy: %w", err)
 			}
 		}
 		return nil
@@ -172,5 +172,5 @@ func gone(err error) error {
 	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	return fmt.Errorf("network: cannot remove IPsec's state: %w", err)
+	return fmt.Errorf("network: cannot remove the IPsec state: %w", err)
 }

@@ -44,7 +44,7 @@ func steps(r *analyse.Result, short bool) *Section {
 	if len(pipelines) > 0 {
 		s.Head("Pipelines")
 		s.Table(stepTable(pipelines, names, pipelineColumns(), true))
-		s.Note("from waited on: the median image")
+		s.Note("columns from waited to start: the median image")
 		lastVerdicts(s, pipelines, names)
 	}
 	plateaus(s, plain, names)

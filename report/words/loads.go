@@ -225,7 +225,7 @@ func Serving(r *analyse.Result) string {
 		if c.Kind != "ingress" && c.Kind != "registry" || !c.Baseline || !c.First || c.Level.N == 0 {
 			continue
 		}
-		bound := "not known what bound it"
+		bound := "limit not known"
 		for k := range r.Causes {
 			if f := &r.Causes[k]; f.Baseline && f.Stratum == c.Stratum && f.Cause != cause.Unknown {
 				bound = "bound by " + Cause(f)

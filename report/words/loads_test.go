@@ -68,7 +68,7 @@ func TestServing(t *testing.T) {
 		r.Compared = append(r.Compared, c)
 	}
 	r.Causes = []cause.Finding{{CellKey: record.CellKey{Stratum: r.Compared[0].Stratum, Baseline: true}, Cause: cause.Host}, {CellKey: record.CellKey{Stratum: r.Compared[1].Stratum}, Cause: cause.Link}}
-	if got, want := Serving(r), "The load with process, bound by host CPU: plain rate 1.00 k/s; not known what bound it: tls rate 2.00 k/s."; got != want {
+	if got, want := Serving(r), "The load with process, bound by host CPU: plain rate 1.00 k/s; limit not known: tls rate 2.00 k/s."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -74,8 +74,8 @@ func (density) Params() []param.Param {
 func (density) Responses(param.Values) []record.Response {
 	return []record.Response{
 		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's memory, free or cache, that each further sandbox takes (Theil-Sen slope)"},
-		{Name: diskResponse, Unit: record.Byte, Better: record.Lower, Help: "space of the files that each further sandbox writes, its root disk included (Theil-Sen slope); of sandboxes that have such files"},
-		{Name: start, Unit: record.Second, Better: record.Lower, Help: "from the call until the sandbox's program runs, or has answered: the median over the sandboxes"},
+		{Name: diskResponse, Unit: record.Byte, Better: record.Lower, Help: "disk space of the files that each further sandbox writes, including its root disk (Theil-Sen slope); only for sandboxes with such files"},
+		{Name: start, Unit: record.Second, Better: record.Lower, Help: "time from the call that makes a sandbox until its program runs, or has answered: the median over the sandboxes"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
 }

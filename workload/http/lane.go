@@ -483,7 +483,7 @@ func (l *lane) timeouts(now int64) error {
 	l.looked = now
 	for i := range l.conns {
 		if c := &l.conns[i]; c.busy && now-c.sent > int64(l.target.timeout) {
-			return fmt.Errorf("answer %d, to GET %s, took longer than the timeout %s, and %d B of its body have come; write a lower rate or fewer connections, or raise timeout", c.number+1, c.request.url, l.target.timeout, c.answer.length)
+			return fmt.Errorf("answer %d, to GET %s, took longer than the timeout %s, and %d B of its body have arrived; write a lower rate or fewer connections, or raise timeout", c.number+1, c.request.url, l.target.timeout, c.answer.length)
 		}
 	}
 	return nil

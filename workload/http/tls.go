@@ -102,7 +102,7 @@ func handshakeError(err error) error {
 	case errors.As(err, &record):
 		return fmt.Errorf("the server does not speak TLS there: %w; write another port, or leave TLS out", err)
 	case errors.As(err, &wrong):
-		return fmt.Errorf("the server's certificate is not trusted: %w; write trust: and the path of its authority's PEM file, server-name: and the name that the certificate has, or trust: any for no check (--insecure of tare weigh)", err)
+		return fmt.Errorf("the server's certificate is not trusted: %w; set trust to the path of its authority's PEM file, server-name to the name in the certificate, or trust to any to skip the check (--insecure of tare weigh)", err)
 	}
 	return fmt.Errorf("the TLS handshake failed: %w", err)
 }

@@ -91,7 +91,7 @@ func TestTrust(t *testing.T) {
 		"authority":  {url, []string{"--trust", authority, "--server-name", "example.com"}, ""},
 		"any":        {url, []string{"--trust", "any"}, ""},
 		"system":     {url, nil, "the server's certificate is not trusted"},
-		"other name": {url, []string{"--trust", authority, "--server-name", "example.org"}, "not example.org; write trust: and the path"},
+		"other name": {url, []string{"--trust", authority, "--server-name", "example.org"}, "not example.org; set trust to the path"},
 		"no TLS":     {"https" + strings.TrimPrefix(plain.URL, "http"), []string{"--trust", "any"}, "does not speak TLS there"},
 		"no file":    {url, []string{"--trust", authority + "x"}, "cannot read the certificates to trust"},
 	} {

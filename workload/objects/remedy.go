@@ -6,6 +6,7 @@ import "strings"
 func remedy(why string) string {
 	said := strings.ToLower(why)
 	for _, r := range []struct{ says, do string }{
+		{"does not serve the virtual machines of kubevirt", "install KubeVirt, or create other objects"},
 		{"exceeded quota", "raise the ResourceQuota, or create fewer objects"},
 		{"failed calling webhook", "repair or remove the webhook (`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations`), then repeat the command"},
 		{"database space exceeded", "etcd is full: compact and defragment it, and disarm its alarm (`etcdctl alarm disarm`), then repeat the command"},

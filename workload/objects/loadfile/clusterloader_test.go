@@ -232,7 +232,7 @@ func TestObjects(t *testing.T) {
 		"{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{}], volumes: [{name: h, hostPath: {path: /}}]}}":      "hostPath",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {hostPID: true, containers: [{}]}}}}":  "hostPID",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 9999, template: {spec: {containers: [{}]}}}}": "spec.replicas",
-		"[]": "not an object of Kubernetes",
+		"[]": "not a Kubernetes object",
 	} {
 		b := param.Bundle{Text: config, Files: map[string]string{"a.yaml": "kind: Template\nobjects: [" + object + "]\n"}}
 		if _, err := loadfile.Parse(b.Value(), nil); err == nil || !strings.Contains(err.Error(), "file, a.yaml, line 2, column ") || !strings.Contains(err.Error(), says) {

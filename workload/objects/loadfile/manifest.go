@@ -25,7 +25,7 @@ func object(file string, n *yaml.Node) (*Request, error) {
 	version, kind := get(n, "apiVersion"), get(n, "kind")
 	switch {
 	case n.Kind != yaml.MappingNode || kind == nil || kind.Kind != yaml.ScalarNode:
-		return nil, at(file, lacking(n, "kind"), "write apiVersion, kind, metadata and spec", "this is not an object of Kubernetes")
+		return nil, at(file, lacking(n, "kind"), "write apiVersion, kind, metadata and spec", "this is not a Kubernetes object")
 	case version == nil || version.Kind != yaml.ScalarNode:
 		return nil, at(file, lacking(n, "apiVersion"), "write the version of its API, such as apiVersion: v1", "the %s has no apiVersion", kind.Value)
 	}
