@@ -157,8 +157,8 @@ func (d *deployment) load() []kube.Object {
 	}
 }
 
-// lessened takes the rules that loads can do without from a ClusterRole that the API server refused, and reports whether to try again:
-// a user can give only rights that he has. Only the refusal tells that, because not every authorizer says what its rules are.
+// lessened removes the optional rules of loads from a ClusterRole that the API server refused, and reports whether to try again. A user can
+// give only rights that he has. Only a refusal shows which rights he lacks, because not every authorizer lists its rules.
 func lessened(obj kube.Object, err error) bool {
 	role, is := obj.(*rbacv1.ClusterRole)
 	if !is || !apierrors.IsForbidden(err) {

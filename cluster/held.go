@@ -10,8 +10,8 @@ import (
 	"tare/cluster/pod"
 )
 
-// The user is told of a load's namespace that is Terminating for heldAfter. The API server is asked no more often than every heldEvery: another
-// load may measure it meanwhile.
+// tare tells the user about a load's namespace that has been Terminating for heldAfter. It asks the API server at most once every heldEvery,
+// because another load may measure the server at the same time.
 const (
 	heldAfter = 30 * time.Second
 	heldEvery = 20 * time.Second
@@ -36,8 +36,8 @@ func (s *Site) held(ctx context.Context, id string) {
 	}
 }
 
-// heldOne says what keeps the first namespace of which that was not told yet. A namespace that goes slowly is told of once, and once more if a
-// finalizer holds it.
+// heldOne says what keeps the first namespace that the user was not told about. It names a slow namespace once, and once more if a finalizer
+// holds the namespace.
 func heldOne(all []corev1.Namespace, now time.Time, told map[any]bool) string {
 	type key struct {
 		name    string

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestHeldOne: a namespace that goes slowly is told of once, and once more if a finalizer holds it.
+// TestHeldOne: the user is told about a slow namespace once, and once more if a finalizer holds it.
 func TestHeldOne(t *testing.T) {
 	now := time.Now()
 	n := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tare-x", DeletionTimestamp: &metav1.Time{Time: now}}}

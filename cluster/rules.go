@@ -119,7 +119,7 @@ func UserRules(t Tier) []Rule {
 	if t.Objects && t.Own {
 		out = append(out, whole(rule("give the load on objects or claims its rights, which Kubernetes deletes with the study's namespace", rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "create")))
 		for _, r := range LoadRules() {
-			if r.Optional { // it reaches into all pods of all nodes: nobody should have it for tare alone
+			if r.Optional { // it gives access to all pods of all nodes: nobody should get it only for tare
 				continue
 			}
 			r.Why += "; only the load on objects or claims does this"

@@ -527,8 +527,8 @@ func (p *Place) Probe(ctx context.Context, addr netip.Addr, ask workload.Probe) 
 // Available is of trial.Place.
 func (*Place) Available(context.Context, string) (int64, error) { return freemem.Read() }
 
-// Used is of trial.Filer. The free space of the file system was rejected: it changes with everything that is written
-// there. A file's blocks include those that are not allocated yet on ext4, XFS and Btrfs (delayed allocation).
+// Used implements trial.Filer. It does not use the free space of the file system, which changes with everything that is
+// written there. A file's blocks include those that are not allocated yet on ext4, XFS and Btrfs (delayed allocation).
 func (p *Place) Used(name string) (int64, error) { return blocks(filepath.Join(p.Data, name)) }
 
 // DropCaches is of trial.Place. It writes back what is not yet on the disk of Data, and

@@ -81,8 +81,8 @@ func fits(dir string, need int64, what, instead string) error {
 	return fmt.Errorf("%s has %s free, of which tare leaves %s, and %s %s; %s", dir, param.AboutSize(free), param.AboutSize(reserve), what, param.AboutSize(need), instead)
 }
 
-// blocks counts the disk blocks of the files below a directory, in bytes. A directory that is missing has none: before a run
-// has built the tree, a plan refuses fewer copies than the run.
+// blocks counts the disk blocks of the files below a directory, in bytes. A missing directory has no blocks. So before a
+// run has built the tree, a plan refuses fewer copies than the run.
 func blocks(dir string) (n int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		var st unix.Stat_t

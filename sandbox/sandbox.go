@@ -86,7 +86,7 @@ type Traits struct {
 	// CheckWithin bounds Check, where that may take long.
 	CheckWithin time.Duration
 	// OwnRoot: the sandbox has a root file system that it can write to, whether its role asks for one or not.
-	// CopiesRoot: that is a copy of the whole tree, which takes as much of the disk.
+	// CopiesRoot: this root is a copy of the whole tree, and takes as much disk space.
 	OwnRoot, CopiesRoot bool
 }
 

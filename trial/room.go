@@ -9,7 +9,7 @@ import (
 // Room is what the files of a role take. It is freed at the end of the trial.
 type Room struct {
 	Bytes  int64
-	Copies int            // of the root file system, beside the Bytes, each of its own for a sandbox
+	Copies int            // of the root file system, one for each sandbox, in addition to Bytes
 	Image  string         // that root file system; "" for the tree with the study's tools
 	Volume *volume.Volume // that holds them; nil: no volume does
 	Root   bool           // without a volume, the writable root file system holds them; else the sandbox's memory does

@@ -129,8 +129,8 @@ func (m *machine) volume(v *Volume) error {
 const deviceWithin = 5 * time.Second
 
 // noZeroing keeps the kernel from zeroing the inode tables of a new ext4 in the background
-// (Documentation/admin-guide/ext4.rst, init_itable). It would write 130 MB of zeros to the root in the first
-// seconds of each machine, which the workload does not write, and which a copy of the image would grow by.
+// (Documentation/admin-guide/ext4.rst, init_itable). The kernel would write 130 MB of zeros to the root in the
+// first seconds of each machine. They are not the workload's writes, and a copy of the image would grow by them.
 const noZeroing = "noinit_itable"
 
 // mount mounts what the host offers.

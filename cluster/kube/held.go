@@ -18,7 +18,7 @@ var (
 	finalizerRE = regexp.MustCompile(`(\S+) in [0-9]+ resource instances`)
 )
 
-// Terminating says how long a namespace is being deleted.
+// Terminating says how long ago the deletion of a namespace began.
 func Terminating(n *corev1.Namespace, now time.Time) string {
 	text := "namespace " + n.Name + " has been Terminating"
 	if n.DeletionTimestamp != nil {
@@ -27,8 +27,8 @@ func Terminating(n *corev1.Namespace, now time.Time) string {
 	return text
 }
 
-// Held says what keeps a namespace that is being deleted, from its status, and what to do; "": its status does not say. lasting: it does not pass
-// by itself, because a finalizer holds the namespace.
+// Held says from the status of a namespace what delays its deletion, and what to do; "": its status does not say. lasting: the delay does not
+// end by itself, because a finalizer holds the namespace.
 func Held(n *corev1.Namespace) (why string, lasting bool) {
 	says := map[corev1.NamespaceConditionType]string{}
 	for _, c := range n.Status.Conditions {

@@ -26,7 +26,7 @@ import (
 	"tare/workload/objects"
 )
 
-// kubelets are the nodes that may take the load's pods, and what reads them. Real ones are read through the API server, which reaches every
+// kubelets are the nodes that may take the load's pods, and what reads them. The load reads real nodes through the API server, which reaches every
 // kubelet and checks the load's right to it. The kubelets themselves ask for less (get nodes/metrics), but the load would have to send its
 // token to servers whose certificates most clusters do not sign.
 type kubelets struct {
@@ -45,7 +45,7 @@ type worker struct {
 	own        bool // the load runs on its kernel, and reads that
 }
 
-// Bounds of what is read of nodes: how many, how many at once, and the bytes of each answer. A list of 5,000 nodes has some 10 MB.
+// Bounds of what is read of nodes: how many, how many at once, and the bytes of each answer. A list of 5,000 nodes has about 10 MB.
 const (
 	maxKubelets = 20
 	kubeletsAt  = 8
@@ -57,7 +57,7 @@ const (
 // metadataType is the media type of a list of objects without spec and status.
 const metadataType = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// findKubelets finds the nodes of a load. What it cannot find, it does not read: the load goes on.
+// findKubelets finds the nodes of a load. If it cannot find some, the load goes on without their readings.
 func findKubelets(ctx context.Context, a *api, o *options) *kubelets {
 	k := &kubelets{api: a, all: o.nodes == objects.Simulated, simulated: map[string]bool{}}
 	if k.all {
@@ -186,8 +186,8 @@ const (
 	opPoll    = "poll"
 )
 
-// Metrics of a kubelet. Their histograms have a sum and a count. kubelet_run_podsandbox_duration_seconds would tell runtime classes apart, but
-// Kubernetes 1.34 takes the time before the request has begun, so it has microseconds.
+// Metrics of a kubelet. Their histograms have a sum and a count. kubelet_run_podsandbox_duration_seconds would distinguish runtime classes, but
+// Kubernetes 1.34 stops its clock before the request begins, so the metric shows microseconds.
 const (
 	metricBegan   = "process_start_time_seconds"
 	metricRuntime = "kubelet_runtime_operations_duration_seconds"
@@ -247,7 +247,7 @@ func (r *kubeletReading) parse(in io.Reader) error {
 	return nil
 }
 
-// what names what a metric is the time of.
+// what names the operation whose time a metric has.
 func what(name string, m *dto.Metric) string {
 	switch {
 	case strings.HasPrefix(name, metricQueue):
@@ -336,7 +336,7 @@ func (r *kubeletReading) cores(earlier *kubeletReading, from, to time.Time) floa
 }
 
 // rate is how much a counter of a kubelet grew in a second, from its value a at the second atA to b at atB; negative: not known. The kubelet
-// reads its counters only every 10 s or so: a time that is mostly outside of from and to says nothing about what was between them.
+// reads its counters only every 10 s or so: an interval that is mostly outside from and to says nothing about that time.
 func rate(a, b, atA, atB float64, from, to time.Time) float64 {
 	if atB <= atA || b < a {
 		return -1

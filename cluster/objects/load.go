@@ -100,8 +100,8 @@ const (
 	quick  = 1500 * time.Millisecond
 )
 
-// stuck is how long a finalizer may hold the same objects of a namespace: the program that it belongs to does not remove it then, and to wait as
-// long as for pods would be in vain.
+// stuck is how long a finalizer may hold the same objects of a namespace: after that, its program will
+// hardly remove it, so the load does not wait as long as for pods.
 const stuck = 90 * time.Second
 
 func (l *load) run(ctx context.Context) (err error) {
@@ -439,7 +439,7 @@ func (l *load) remove(ctx context.Context) (took float64, held string, err error
 	return time.Since(from).Seconds(), "", nil
 }
 
-// ends waits until a namespace is gone. If it does not go, ends returns what holds the namespace, as far as that is known.
+// ends waits until a namespace is gone. If it does not go, ends returns what holds the namespace, if that is known.
 func (l *load) ends(ctx context.Context, name string) (is bool, held string) {
 	var since time.Time // of what a finalizer holds
 	last := ""

@@ -37,12 +37,12 @@ func (c *Cluster) runs(class string) error {
 	return fmt.Errorf("the cluster has no RuntimeClass %q; %s", class, instead)
 }
 
-// suits returns what refuses objects that the cluster cannot run, at their place.
+// suits returns a check that refuses objects that the cluster cannot run, and names their place in the file.
 func (c *Cluster) suits(v param.Values) func(*loadfile.Request) error {
 	if c == nil {
 		return func(*loadfile.Request) error { return nil }
 	}
-	seen := map[string]bool{} // of what pods ask of their nodes, which most of a load's pods share
+	seen := map[string]bool{} // by what pods require of their nodes: most of a load's pods require the same
 	return func(r *loadfile.Request) error {
 		if r.Type != "" { // a change
 			return nil
@@ -70,7 +70,7 @@ func (c *Cluster) suits(v param.Values) func(*loadfile.Request) error {
 // ofPods is the path of a field of an object's pods.
 func ofPods(r *loadfile.Request, path ...string) []string { return slices.Concat(r.Kind.Pod, path) }
 
-// into reads a part of an object. There may be none.
+// into reads a part of an object. The part may be missing.
 func into(out any, of fields, path ...string) error {
 	for _, name := range path {
 		if of, _ = of[name].(fields); of == nil {
@@ -190,7 +190,7 @@ func (c *Cluster) stores(r *loadfile.Request, of fields) error {
 	return nil
 }
 
-// has refuses the StorageClass of a claim. The class "" means a volume that is there already.
+// has refuses the StorageClass of a claim. The class "" means a volume that exists already.
 func (c *Cluster) has(r *loadfile.Request, s *corev1.PersistentVolumeClaimSpec, path []string) error {
 	var names []string
 	for _, k := range c.Storage {

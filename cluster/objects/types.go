@@ -13,9 +13,9 @@ import (
 	"tare/workload/objects/loadfile"
 )
 
-// Checked adds to the check of the workload's parameters that of the objects of their file. It refuses a field that has another type in
-// Kubernetes' API, and what the cluster lacks; nil: no cluster is known. Otherwise only the API server would find the one in the middle of a
-// study, and the load would wait in vain for the other.
+// Checked adds a check of the objects in a load's file to the check of the workload's parameters. It refuses a field that has another type in
+// Kubernetes' API, and what the cluster lacks; nil: no cluster is known. Without this check, the API server would refuse the field in the middle
+// of a study, and the load would wait until its timeout for what the cluster lacks.
 func Checked(check func(param.Values) error, on *Cluster) func(param.Values) error {
 	return func(v param.Values) error {
 		if err := check(v); err != nil {

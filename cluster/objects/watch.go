@@ -122,7 +122,7 @@ func (p *pods) answered(name string, at time.Time, err error) {
 	p.arrived(o.wanted - o.ran()) // those that ran were created all the same
 }
 
-// ran is how many of an object's pods run, or guests.
+// ran is how many pods of an object run, or how many guests.
 func (o *origin) ran() (n int) {
 	for _, s := range o.starts {
 		if !s.ran.IsZero() {
@@ -233,8 +233,8 @@ func (p *pods) watch(ctx context.Context, a *api, selector string) {
 	p.keep(ctx, func() error { return streamPods(ctx, a, "/api/v1/pods"+query, p.see) })
 }
 
-// keep keeps a watch until ctx ends. The server's first events are of what there is. If the server ends the watch, it begins again, and
-// says once more what is true.
+// keep keeps a watch until ctx ends. The server's first events describe what exists. If the server ends the watch, keep begins it again,
+// and the server describes everything once more.
 func (p *pods) keep(ctx context.Context, watch func() error) {
 	for ctx.Err() == nil {
 		if err := watch(); err != nil && ctx.Err() == nil {

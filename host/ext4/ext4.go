@@ -14,7 +14,7 @@ import (
 	"tare/host/rootfs"
 )
 
-// Overhead is about what a file system of Make takes of the disk beside its files: the journal, which is 64 MiB for sizes
+// Overhead is roughly the disk space that a file system of Make takes beside its files: the journal, which is 64 MiB for sizes
 // of 2 to 16 GiB, and the tables that mke2fs writes.
 const Overhead = 72 << 20
 

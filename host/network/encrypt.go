@@ -16,7 +16,7 @@ import (
 // wireGuard has the keys of both sides (https://www.wireguard.com/papers/wireguard.pdf).
 type wireGuard struct {
 	keys [2]wgtypes.Key
-	port int // UDP port of the near side, where several sandboxes have one
+	port int // UDP port of the near side, where each sandbox needs its own
 }
 
 const wgPort = 51820 // of the far side
@@ -167,7 +167,7 @@ func (s *ipsec) stop(e end) error {
 	})
 }
 
-// gone is an error of a removal, but for one of what is not there: a path that could not be made has only a part.
+// gone returns the error of a removal, or nil if what it should remove did not exist: a path whose setup failed has only a part of its state.
 func gone(err error) error {
 	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return nil

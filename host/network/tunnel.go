@@ -21,7 +21,7 @@ type tunnel struct {
 	encrypt     func() (encryption, error)                        // with new keys; nil: packets are not encrypted
 }
 
-// tunnels are the paths that are one. Kubernetes networks use them so: Flannel, Calico and Cilium have VXLAN, OVN has
+// tunnels are the paths with a tunnel. Kubernetes networks use the same tunnels: Flannel, Calico and Cilium have VXLAN, OVN has
 // Geneve and encrypts it with IPsec (https://docs.ovn.org/en/latest/tutorials/ovn-ipsec.html), and Cilium encrypts VXLAN with WireGuard
 // (https://docs.cilium.io/en/stable/security/network/encryption-wireguard/).
 func tunnels() map[string]tunnel {
@@ -52,11 +52,11 @@ const (
 	farSide  = 1
 )
 
-// encryption is that of the packets between the ends of a tunnel.
+// encryption encrypts the packets between the ends of a tunnel.
 type encryption interface {
-	// start begins to encrypt at a side, near first, in the namespace of the thread. It returns the end over which the tunnel then goes.
+	// start begins to encrypt at a side, the near side first, in the namespace of the thread. It returns the end over which the tunnel then goes.
 	start(h *netlink.Handle, e end, side int) (end, error)
-	// stop removes what start left at the near side, beside links, in the namespace of the thread.
+	// stop removes what start left at the near side, except links, in the namespace of the thread.
 	stop(e end) error
 }
 
@@ -179,7 +179,7 @@ func addGeneve(h *netlink.Handle, name string, e end) error {
 	return added("Geneve", "geneve", name, h.LinkAdd(&netlink.Geneve{LinkAttrs: attrs, ID: uint32(e.id), Remote: e.other.AsSlice(), Dport: genevePort})) //nolint:gosec // 16 bits
 }
 
-// added says what an error of making a link of a kind means.
+// added explains an error from making a link of a kind.
 func added(kind, module, name string, err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return fmt.Errorf("network: this kernel has no %s: %w; modprobe %s", kind, err, module)

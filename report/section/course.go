@@ -425,8 +425,8 @@ func Skips(skips []record.Skip, modelled bool) *Section {
 	return s
 }
 
-// common names cells by the levels that the reason is about: of factors that it says how to write, or else those that all cells share. It
-// adds the workloads if there are few.
+// common names cells by their levels of the factors that the reason tells the user to write. Without such factors, it names the levels that
+// all cells share. It adds the workloads if there are few.
 func common(cells []record.Cell, reason string) string {
 	if len(cells) == 1 {
 		return cells[0].Key()

@@ -70,7 +70,7 @@ func StepFigure(x *analyse.LoadStep, name string) string {
 	return Typical(&analyse.Level{Typical: v.Median, AtLeast: v.AtLeast}, v.Unit)
 }
 
-// Loads says what each load came to at its last step, which is the result of a study of loads: what bound it, and its times.
+// Loads gives the result of each load at its last step: how far it came, what bound it, and its times.
 func Loads(r *analyse.Result) (out []Sentence) {
 	names := LoadNames(r.LoadSteps)
 	for _, cell := range StepCells(r.LoadSteps) {
@@ -215,7 +215,7 @@ func loadHeadline(r *analyse.Result) string {
 	return "What bound the last step of each load: " + List(parts) + "."
 }
 
-// Serving says how much the load of a server came to natively, and what bound it: requests through an ingress, images of a registry. ""
+// Serving says how much load a server took natively, and what bound it: requests through an ingress, images of a registry. ""
 // without such a load.
 func Serving(r *analyse.Result) string {
 	fixed := Fixed(r.Compared, func(x *analyse.Comparison) record.Cell { return x.Shared })

@@ -47,7 +47,7 @@ type Sentence struct {
 	Tone  Tone   `json:"tone"`
 	Text  string `json:"text"`
 	Short string `json:"short,omitempty"`
-	Load  bool   `json:"load,omitempty"` // it says what a load came to
+	Load  bool   `json:"load,omitempty"` // it gives the result of a load
 }
 
 // Options of the sentences.

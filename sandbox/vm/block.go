@@ -57,11 +57,11 @@ func (i *instance) serveRootDisk(ctx context.Context, h *hardware) error {
 	return nil
 }
 
-// rootDisk makes what of the image is the machine's own. That is a part of its start.
+// rootDisk makes the machine's own overlay or copy of the image. The time for this is a part of the start.
 func (i *instance) rootDisk(ctx context.Context, image string) (disk, error) {
 	own := func(name string) string {
 		path := filepath.Join(i.spec.Upper, name)
-		i.ownFiles = append(i.ownFiles, path) // before it is written: half a file goes as well
+		i.ownFiles = append(i.ownFiles, path) // before it is written, so that half a file is removed too
 		return path
 	}
 	switch {

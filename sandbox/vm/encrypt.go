@@ -59,10 +59,10 @@ func run(ctx context.Context, tool string, args ...string) error {
 	return nil
 }
 
-// copyStep is how much is copied between two looks at the context: a tenth of a second on a slow disk.
+// copyStep is how much is copied between two checks of the context: a tenth of a second on a slow disk.
 const copyStep = 16 << 20
 
-// copySparse copies what a file has of data, and leaves its holes (lseek(2), SEEK_DATA). It reads and
+// copySparse copies the data of a file, and keeps its holes (lseek(2), SEEK_DATA). It reads and
 // writes, so that the copy shares no block with the file: copy_file_range(2), and so io.Copy between two
 // files, makes reflinks on XFS and Btrfs.
 func copySparse(ctx context.Context, from, to string) (err error) {

@@ -68,8 +68,8 @@ func (l *lab) kubeVirt(ctx context.Context) error {
 	return l.playGuests(ctx, all.Guests, entry{Groups: g.procs(daemons(control)), Net: namespace(control), Env: l.environ()})
 }
 
-// playGuests starts a second kwok, which plays virt-handler on simulated nodes. The first one has started before there is KubeVirt, and
-// kwok ends if it does not find what it is to play.
+// playGuests starts a second kwok, which plays virt-handler on simulated nodes. The first kwok starts before KubeVirt is installed, and
+// kwok exits if the API server lacks a kind that it should play.
 func (l *lab) playGuests(ctx context.Context, d daemon, in entry) error {
 	runs, err := l.runs(d.Name)
 	if err != nil || runs {

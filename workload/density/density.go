@@ -1,5 +1,5 @@
 // Package density is the workload density: how much of the host's memory one idle sandbox takes, how
-// much of its disk, and how long it takes to start while the others are there.
+// much of its disk, and how long it takes to start beside the others.
 //
 // The data path: 1. Roles asks run for N sandboxes with a program that only
 // sleeps or waits for requests (programs.go); 2. run starts one after another, each when

@@ -8,7 +8,7 @@ import (
 	"tare/workload/output"
 )
 
-// sane refuses what no kubelets say.
+// sane refuses readings that no kubelet can give.
 func (k *Kubelets) sane() error {
 	least, most := min(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes), max(k.Simulated, k.SimulatedPods, k.RealPods, k.Nodes)
 	if least < 0 || most > maxCount || len(k.Missing) > maxText || !fine(maxTime, k.Sandbox, k.Create, k.Begin, k.Pull, k.Queued, k.Poll) ||
@@ -18,7 +18,7 @@ func (k *Kubelets) sane() error {
 	return nil
 }
 
-// samples adds what kubelets said; nil: nobody read them.
+// samples adds what kubelets said; nil: they were not read.
 func (k *Kubelets) samples(add func(name string, u record.Unit, v float64, labels ...string)) {
 	if k == nil {
 		return
@@ -57,9 +57,9 @@ func (k *Kubelets) busy() (cpu, disk float64) {
 	return cpu, k.Disk
 }
 
-// inNodes says what in the nodes bound pods that took so long there, with a text that goes on from others. pulls: that time has the pulls of
-// images in it. The share is 0 where the nodes alone are known to bind. Requests to the runtime for several pods run at the same time: the
-// means for a pod compare with the time of a start, their sums do not.
+// inNodes says what in the nodes bound pods that took so long there. Its text continues the text before it. pulls: that time includes the pulls
+// of images. The share is 0 if it is only known that the nodes bind. Requests to the runtime for several pods run at the same time, so the
+// means for a pod compare with the time of a start, and the sums do not.
 func (s *Step) inNodes(took float64, pulls bool) (b Bound) {
 	k := s.Kubelets
 	b.By = ByNodes

@@ -2,7 +2,7 @@ package objects
 
 import "strings"
 
-// remedy adds to what the API server said why a load ended, what to do about it: "WHAT; WHAT TO DO". The texts are those of Kubernetes and etcd.
+// remedy adds what to do to the API server's reason for the end of a load: "WHAT; WHAT TO DO". The texts are those of Kubernetes and etcd.
 func remedy(why string) string {
 	said := strings.ToLower(why)
 	for _, r := range []struct{ says, do string }{

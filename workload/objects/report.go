@@ -42,7 +42,7 @@ type Step struct {
 	Start  *Starts `json:"start,omitempty"`
 	Claims *Claims `json:"claims,omitempty"`
 	Server *Server `json:"server,omitempty"` // nil: it could not be read
-	// Kubelets is what the nodes did that took the step's pods; nil: the step had no pods, or the load is older than these readings.
+	// Kubelets says what the nodes with the step's pods did; nil: the step had no pods, or the load is older than these readings.
 	Kubelets *Kubelets `json:"kubelets,omitempty"`
 	Control  []Part    `json:"control,omitempty"` // of the control plane; those that could be read
 	// Node is what the load's own node said in the step, if its pods run there. The last one is of its plateau, after the

@@ -9,10 +9,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mostVisited bounds the objects of a file that are checked: a file makes a million of them from a few templates.
+// mostVisited bounds the objects of a file that are checked: a file can make a million of them from a few templates.
 const mostVisited = 2000
 
-// Visit calls f with requests until it returns an error: with enough of each batch that every template has one.
+// Visit calls f with requests until f returns an error. It takes enough requests of each batch to have one of every template.
 func (p *Plan) Visit(f func(*Request) error) error {
 	left := mostVisited
 	for i := range p.Batches {

@@ -87,7 +87,7 @@ func keyOf(n *yaml.Node, path ...string) *yaml.Node {
 	return found
 }
 
-// lacking is the place to say that a path is missing: a key that is nearly its next one, the deepest key that there is, or the object.
+// lacking is the place to say that a path is missing: a misspelt form of its next key, the deepest key that exists, or the object.
 func lacking(n *yaml.Node, path ...string) *yaml.Node {
 	for i, key := range path {
 		of := get(n, path[:i]...)
