@@ -117,7 +117,11 @@ func (c *Cluster) schedules(r *loadfile.Request, spec *corev1.PodSpec, seen map[
 		return r.Refuse(path, "add a toleration to the pods"+anyNode, "the nodes that the pods select have the taint %s, which the pods do not tolerate", taint.ToString())
 	}
 	for _, label := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		if value := spec.NodeSelector[label]; !slices.ContainsFunc(c.Nodes, func(n corev1.Node) bool { return n.Labels[label] == value }) {
+		has := func(n corev1.Node) bool { // a label may have an empty value
+			v, is := n.Labels[label]
+			return is && v == spec.NodeSelector[label]
+		}
+		if value := spec.NodeSelector[label]; !slices.ContainsFunc(c.Nodes, has) {
 			return r.Refuse(append(path, label), c.insteadOf(label, value)+anyNode, "none of the cluster's %d nodes has the label %s=%s, so the pods never run", len(c.Nodes), label, value)
 		}
 	}

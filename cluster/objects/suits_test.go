@@ -35,6 +35,7 @@ func TestSuits(t *testing.T) {
 	}{
 		{on, pods + "nodeSelector: {zone: north}}}", "", ""},
 		{on, pods + "nodeSelector: {zone: west}}}", "", ""}, // it may become ready
+		{on, pods + "nodeSelector: {worker: \"\"}}}", "", "column 16: none of the cluster's 3 nodes has the label worker=, so the pods never run; give it to a node"},
 		{on, pods + "nodeSelector: {zone: nort}}}", "", "a.yaml, line 3, column 16: none of the cluster's 3 nodes has the label zone=nort, so the pods never run; did you mean \"north\"?, or write nodes: any"},
 		{on, pods + "nodeSelector: {zone: nort}}}", "nodes=any", ""},
 		{nil, pods + "nodeSelector: {zone: nort}}}", "", ""},
