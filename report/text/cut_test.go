@@ -11,6 +11,7 @@ func TestCut(t *testing.T) {
 		"give it more of them, and throughput is up to 3.07 ×\nhigher":       "give it more of them, and throughput ...",
 		"It woke up late (3 trials: rr in gvisor; cpu in runc;\nrr in runc)": "It woke up late (3 trials: rr in gvisor; cpu ...)",
 		"It woke up late; wait. Two (3 trials: rr in gvisor; cpu\nin runc)":  "It woke up late; wait.",
+		"Not finished. Go on: tare run\nx --on k8s -n overlay.":              "Not finished. Go on: tare run\nx --on k8s -n overlay.", // a command is whole
 		"one line":              "one line",
 		"plain words that\nend": "plain words ...",
 	} {

@@ -69,7 +69,7 @@ func paragraph(b *strings.Builder, s string, opt Options) {
 // words, and no part of a figure. Where the rest is, the last lines say.
 func (o Options) cut(s string) string {
 	lines := strings.Split(s, "\n")
-	if o.lines == 0 || len(lines) <= o.lines {
+	if o.lines == 0 || len(lines) <= o.lines || strings.Contains(strings.Join(strings.Fields(s), " "), "tare run ") { // part of a command cannot be copied
 		return s
 	}
 	kept := strings.Join(lines[:o.lines], "\n")
