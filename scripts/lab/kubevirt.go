@@ -92,7 +92,17 @@ func (l *lab) playGuests(ctx context.Context, d daemon, in entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err = l.start(d, in); err == nil {
+	kwok, err := l.start(d, in)
+	if err != nil {
+		return err
+	}
+	err = until(ctx, serverWithin, kwok, func(context.Context) error { // this program may end then, and the process no longer needs its input
+		if runs, err := l.runs(d.Name); err != nil || runs {
+			return err
+		}
+		return errors.New("it has not started yet")
+	})
+	if err == nil {
 		l.done("guests on simulated nodes")
 	}
 	return err
