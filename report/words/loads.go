@@ -92,6 +92,9 @@ func reached(cell []analyse.LoadStep) string {
 	what, figure := "object", "objects"
 	if _, pods := x.Value("pods"); pods {
 		what, figure = "pod", "pods"
+		if _, guests := x.Value("guest_start_p50"); guests {
+			what = "guest"
+		}
 	}
 	if OfClaims(x) {
 		what = "claim"

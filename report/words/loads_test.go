@@ -47,7 +47,7 @@ sandbox=process|pods: 24 pods in step 2, which 1 of 2 trials reached, bound by n
 		t.Errorf("%q", s)
 	}
 	r.LoadSteps[0] = load("guests", 1, 1, "controller", map[string]float64{"pods": 8, "guest_start_p50": 2, "guest_start_p99": 3, "rate": 5})
-	if s := Loads(r)[0].Text; s != "guests: 8 pods, bound by controller; a guest's start p50 2.00 s, p99 3.00 s; rate 5.00 /s." {
+	if s := Loads(r)[0].Text; s != "guests: 8 guests, bound by controller; a guest's start p50 2.00 s, p99 3.00 s; rate 5.00 /s." {
 		t.Errorf("%q", s)
 	}
 	r.LoadSteps = r.LoadSteps[2:]
