@@ -186,7 +186,7 @@ func perPod(r *analyse.Result, x *analyse.LoadStep) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "; each pod: " + strings.Join(parts, ", ")
+	return "; each further pod: " + strings.Join(parts, ", ")
 }
 
 // treatmentAt is the key of a cell's treatment; "" of a cell that the comparisons do not have.

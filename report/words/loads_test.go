@@ -37,7 +37,7 @@ func TestLoads(t *testing.T) {
 		got = append(got, s.About+"|"+s.Text)
 	}
 	want := `|What bound the last step of each load: nodes (pods) and scheduler (claims).
-sandbox=process|pods: 24 pods in step 2, which 1 of 2 trials reached, bound by nodes; a pod's start p50 2.00 s, p99 3.00 s; each pod: memory 12.0 MiB; rate 150 /s, API p99 20.0 ms; API server 0.500 cores, 400 MiB.
+sandbox=process|pods: 24 pods in step 2, which 1 of 2 trials reached, bound by nodes; a pod's start p50 2.00 s, p99 3.00 s; each further pod: memory 12.0 MiB; rate 150 /s, API p99 20.0 ms; API server 0.500 cores, 400 MiB.
 |claims: 8 claims, bound by scheduler 2/3, nodes 1/3; removal by nodes; p50 (p95) until bound 1.00 s (2.00 s), first byte 4.00 s (5.00 s), claim gone 6.00 s (7.00 s).`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("\n%s\nwant\n%s", s, want)

@@ -170,13 +170,11 @@ func check(l workload.IdleLine) error {
 // points around that line: 1.4826 times the median absolute deviation, which
 // for normal noise is the standard deviation.
 func fit(y []float64) (slope, spread float64) {
-	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
-	for i := range y {
-		for j := i + 1; j < len(y); j++ {
-			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
-		}
+	x := make([]float64, len(y))
+	for i := range x {
+		x[i] = float64(i)
 	}
-	slope = output.Median(slopes)
+	slope = output.Slope(x, y)
 	rest := make([]float64, len(y))
 	for i := range y {
 		rest[i] = y[i] - slope*float64(i)

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"tare/record"
+	"tare/workload/output"
 )
 
 // perPod are the responses of a load on its own node.
 func perPod() []record.Response {
 	return []record.Response{
-		{Name: "memory_per_pod", Unit: record.Byte, Better: record.Lower, Help: "decrease of available memory at the last plateau, for each pod"},
-		{Name: "cache_per_pod", Unit: record.Byte, Better: record.Lower, Help: "growth of the page cache, for each pod; small if the pods share the pages of their image"},
-		{Name: "disk_per_pod", Unit: record.Byte, Better: record.Lower, Help: "space used on the node's disk, for each pod"},
-		{Name: "written_per_pod", Unit: record.Byte, Better: record.Lower, Help: "bytes written to the node's disks, for each pod"},
+		{Name: "memory_per_pod", Unit: record.Byte, Better: record.Lower, Help: "available memory that each further pod takes (Theil-Sen slope over the plateaus)"},
+		{Name: "cache_per_pod", Unit: record.Byte, Better: record.Lower, Help: "growth of the page cache with each further pod; small if the pods share the pages of their image"},
+		{Name: "disk_per_pod", Unit: record.Byte, Better: record.Lower, Help: "space that each further pod uses on the node's disk"},
+		{Name: "written_per_pod", Unit: record.Byte, Better: record.Lower, Help: "bytes written to the node's disks with each further pod"},
 	}
 }
 
@@ -40,7 +41,8 @@ func (r *report) saneNode(own bool) error {
 const stray = 4 << 20
 
 // nodeSamples adds the readings of the node: all of them as series, those of the plateaus as samples by step, counted from
-// before the first step, and those of the last plateau for each pod.
+// before the first step, and the slopes over the plateaus: what each further pod takes. The first pod can take more, such as the
+// pages of an image that all share.
 func (r *report) nodeSamples(rd *record.Reading) error {
 	first := r.steps[0].Node[0]
 	lines := []record.Series{
@@ -51,6 +53,8 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 		{Name: "node_disk_written", Unit: record.Byte, Kind: record.Counter},
 	}
 	var x Reading
+	pods := []float64{0}
+	at := map[string][]float64{}
 	last := make(map[string]float64)
 	warned := make(map[string]bool)
 	for i := range r.steps {
@@ -66,7 +70,9 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 				warned[name] = true
 			}
 			last[name] = v
+			at[name] = append(at[name], v)
 		}
+		pods = append(pods, float64(r.steps[i].Pods))
 		add("node_memory", first.Available-x.Available)
 		add("node_page_cache", x.Cache-first.Cache)
 		add("node_disk_used", x.Used-first.Used)
@@ -78,10 +84,8 @@ func (r *report) nodeSamples(rd *record.Reading) error {
 	if end.Pods == 0 {
 		return fmt.Errorf("no pod ran on the node: %s", end.Why)
 	}
-	pods := float64(end.Pods)
-	rd.Value("memory_per_pod", record.Byte, (first.Available-x.Available)/pods)
-	rd.Value("cache_per_pod", record.Byte, (x.Cache-first.Cache)/pods)
-	rd.Value("disk_per_pod", record.Byte, (x.Used-first.Used)/pods)
-	rd.Value("written_per_pod", record.Byte, (x.Written-first.Written)/pods)
+	for _, x := range [][2]string{{"memory_per_pod", "node_memory"}, {"cache_per_pod", "node_page_cache"}, {"disk_per_pod", "node_disk_used"}, {"written_per_pod", "node_disk_written"}} {
+		rd.Value(x[0], record.Byte, output.Slope(pods, append([]float64{0}, at[x[1]]...)))
+	}
 	return nil
 }

@@ -99,6 +99,20 @@ func Median(values []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
+// Slope returns the Theil-Sen slope of y over x (https://en.wikipedia.org/wiki/Theil-Sen_estimator): the median of the slopes of all pairs of points
+// that differ in x, which a few disturbed points do not move. At least two points must differ.
+func Slope(x, y []float64) float64 {
+	var slopes []float64
+	for i := range x {
+		for j := i + 1; j < len(x); j++ {
+			if x[j] != x[i] {
+				slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
+			}
+		}
+	}
+	return Median(slopes)
+}
+
 // Repeats adds a response with one or more values in a trial: a series of them, each at the time
 // when it ended, and as samples their median, which is the response, the smallest (stat=min) and
 // the largest (stat=max).

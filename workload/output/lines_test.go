@@ -54,6 +54,13 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+// TestSlope: one disturbed point of many does not move the slope, and points with the same x have none.
+func TestSlope(t *testing.T) {
+	if got := Slope([]float64{0, 3, 6, 6, 9, 12}, []float64{10, 16, 22, 22, -500, 34}); got != 2 {
+		t.Errorf("%g, want 2", got)
+	}
+}
+
 func TestRepeats(t *testing.T) {
 	var rd record.Reading
 	Repeats(&rd, "time", record.Second, []time.Duration{1, 2, 3}, []float64{5, 1, 3})
