@@ -138,7 +138,7 @@ func readStudyOf(offers func() (study.Catalogue, error), on *objects.Cluster, fi
 		case !is:
 			return readBeside(file, path)
 		case routes == nil:
-			return nil, fmt.Errorf("%s: tare reads routes from a cluster only with --on k8s, and not with --manifests; write the path of a file", path)
+			return nil, fmt.Errorf("%s: tare reads routes from a cluster only with --on k8s, without --manifests and --no-check; write the path of a file", path)
 		default:
 			return routes(from)
 		}
