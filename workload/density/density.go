@@ -19,6 +19,7 @@
 package density
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -68,16 +69,20 @@ func (density) Params() []param.Param {
 		{Name: "program", Type: param.Enum, Default: "pause", Words: []string{"pause", "sleep", "node", "ruby", "redis"}, Help: "what waits in each: pause: the smallest program; sleep: the host's; node, ruby: a web service that has answered; redis: redis-server that holds data"},
 		{Name: "data", Type: param.Size, Default: "auto", Words: []string{"auto"}, Min: 1 << 20, Max: 1 << 44, Help: "what each redis-server holds; auto: 1 GB, or less so that all of them fit into half of the host's memory"},
 		{Name: "count", Type: param.Int, Default: "5", Min: 3, Max: 500, Help: "sandboxes at the same time; more average more of the host's own changes out"},
+		{Name: "disks", Type: param.Bool, Default: "false", Help: "also read the disk space of the sandboxes' own files; for sandboxes that have some, such as vm with root_disk: overlay or copy"},
 	}
 }
 
-func (density) Responses(param.Values) []record.Response {
-	return []record.Response{
+func (density) Responses(v param.Values) []record.Response {
+	out := []record.Response{
 		{Name: response, Unit: record.Byte, Better: record.Lower, Help: "the host's memory, free or cache, that each further sandbox takes (Theil-Sen slope)"},
-		{Name: diskResponse, Unit: record.Byte, Better: record.Lower, Help: "disk space of the files that each further sandbox writes, including its root disk (Theil-Sen slope); only for sandboxes with such files"},
 		{Name: start, Unit: record.Second, Better: record.Lower, Help: "time from the call that makes a sandbox until its program runs, or has answered: the median over the sandboxes"},
 		{Name: "leak", Unit: record.Byte, Better: record.Neither, Help: "available memory before the first sandbox less that after the last is gone; negative when the host freed some meanwhile"},
 	}
+	if v.Str("disks") == "true" {
+		out = append(out, record.Response{Name: diskResponse, Unit: record.Byte, Better: record.Lower, Help: "disk space of the files that each further sandbox writes, including its root disk (Theil-Sen slope)"})
+	}
+	return out
 }
 
 func (d density) Roles(v param.Values) ([]workload.Role, error) {
@@ -122,7 +127,10 @@ func (d density) Parse(_ string, v param.Values, out io.Reader) (record.Reading,
 		record.Sample{Name: response, Unit: record.Byte, Kind: record.Value, Value: max(slope, page),
 			Original: fmt.Sprintf("slope %.0f B, spread %.0f B", slope, spread)},
 		record.NewValue("leak", record.Byte, leak))
-	if len(disk) == n+1 {
+	if v.Str("disks") == "true" {
+		if len(disk) != n+1 {
+			return rd, errors.New("density: the sandboxes have no files of their own, so disks: true has nothing to read; leave it out, or give the sandboxes a disk, as root_disk: overlay does for vm")
+		}
 		takes(&rd, disk)
 	}
 	if len(starts) == n {

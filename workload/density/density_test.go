@@ -18,9 +18,9 @@ import (
 // The captures are five idle containers of runc 1.1.5 and of runsc, on a machine
 // that was compiling meanwhile: noisy on purpose. vm-overlay is six machines of QEMU (TCG), each with an overlay of the image.
 func cases() []workloadtest.Case {
-	older := []string{diskResponse, start} // captured before these were read
+	older := []string{start} // captured before it was read
 	return []workloadtest.Case{
-		{Name: "vm", Params: param.Values{"count": "6"}, Outputs: map[string]string{"main": "testdata/vm-overlay.jsonl"}},
+		{Name: "vm", Params: param.Values{"count": "6", "disks": "true"}, Outputs: map[string]string{"main": "testdata/vm-overlay.jsonl"}},
 		{Name: "runc", Outputs: map[string]string{"main": "testdata/runc.jsonl"}, Lacks: older},
 		{Name: "runsc", Outputs: map[string]string{"main": "testdata/runsc.jsonl"}, Lacks: older},
 		{Name: "sleep", Params: param.Values{"program": "sleep"}, Outputs: map[string]string{"main": "testdata/runc.jsonl"}, Lacks: older},
@@ -92,11 +92,11 @@ func TestSlopeAndWarnings(t *testing.T) {
 	}
 }
 
-// TestDiskAndStart: the slope of the files' space, and the median of the starts. Readings without them have
-// no such response.
+// TestDiskAndStart: the slope of the files' space, and the median of the starts. Sandboxes without files of their own are refused where
+// the study asks for these.
 func TestDiskAndStart(t *testing.T) {
 	const mib = 1 << 20
-	v, _ := param.Fill(New().Params(), nil)
+	v, _ := param.Fill(New().Params(), param.Values{"disks": "true"})
 	for _, c := range []struct {
 		name    string
 		disk    []int64
@@ -107,7 +107,6 @@ func TestDiskAndStart(t *testing.T) {
 		{"one writes late", []int64{0, 1 * mib, 2 * mib, 3 * mib, 4 * mib, 9 * mib}, 1 * mib, ""},
 		{"nothing is written", []int64{0, 0, 0, 0, 0, 0}, page, "below-noise:disk_per_sandbox"},
 		{"no line", []int64{0, 90 * mib, 0, 80 * mib, 10 * mib, 70 * mib}, 0, "below-noise:disk_per_sandbox"},
-		{"not known", nil, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := host(5, 25*mib, 0, nil)
@@ -120,10 +119,10 @@ func TestDiskAndStart(t *testing.T) {
 			}
 			trial := record.Trial{Samples: r.Samples}
 			got, ok := trial.Sample(diskResponse)
-			if ok != (c.disk != nil) || c.want > 0 && got != c.want {
+			if !ok || c.want > 0 && got != c.want {
 				t.Errorf("%g B each (%v), want %g", got, ok, c.want)
 			}
-			if at, ok := trial.Sample(start); ok != (c.disk != nil) || ok && at != 9 {
+			if at, ok := trial.Sample(start); !ok || at != 9 {
 				t.Errorf("start %g s (%v), want the median of 1, 4, 9, 16, 25", at, ok)
 			}
 			has := len(r.Warnings) == 1 && r.Warnings[0].Code == c.warning
@@ -131,6 +130,9 @@ func TestDiskAndStart(t *testing.T) {
 				t.Errorf("warnings %+v, want %q", r.Warnings, c.warning)
 			}
 		})
+	}
+	if _, err := New().Parse("main", v, strings.NewReader(host(5, 25*mib, 0, nil))); err == nil || !strings.Contains(err.Error(), "leave it out") {
+		t.Errorf("sandboxes without files: %v", err)
 	}
 }
 
