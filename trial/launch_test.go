@@ -145,7 +145,7 @@ func TestIdleReadsTheDisk(t *testing.T) {
 	}
 }
 
-// TestIdleExpectsEachStart: many sandboxes that are slow to start are no hang.
+// TestIdleExpectsEachStart: many slow starts do not count as a hang.
 func TestIdleExpectsEachStart(t *testing.T) {
 	e, j := engine(t, "")
 	k := &launching{kind: kind{j: j, name: "process"}, traits: sandbox.Traits{Takes: 5 * time.Second}}

@@ -13,7 +13,7 @@ import (
 	"tare/workload/objects"
 )
 
-// TestKubeletMetrics: the text of a real kubelet, of which the lines of other metrics are left out.
+// TestKubeletMetrics: the sums and counts in the text of a real kubelet, without the lines of other metrics.
 func TestKubeletMetrics(t *testing.T) {
 	text, err := os.ReadFile("testdata/kubelet.txt")
 	if err != nil {

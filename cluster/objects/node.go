@@ -2,16 +2,15 @@ package objects
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
 	"tare/cluster/pod"
 	"tare/collect"
@@ -79,19 +78,8 @@ const maxNode = 4 << 20
 
 // bootID asks the API server which run of its kernel a node is in.
 func (a *api) bootID(ctx context.Context, name string) (string, error) {
-	resp, err := a.open(ctx, "/api/v1/nodes/"+name, "application/json")
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it is only read
-	var n struct {
-		Status struct {
-			NodeInfo struct {
-				BootID string `json:"bootID"`
-			} `json:"nodeInfo"`
-		} `json:"status"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxNode)).Decode(&n); err != nil {
+	var n corev1.Node
+	if err := a.get(ctx, "/api/v1/nodes/"+name, usualType, maxNode, &n); err != nil {
 		return "", err
 	}
 	if n.Status.NodeInfo.BootID == "" {

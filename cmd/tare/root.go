@@ -31,7 +31,7 @@ type app struct {
 	told           atomic.Pointer[sync.Map]        // messages that are not said again; nil: all are
 	left           atomic.Pointer[string]          // the command that removes what is on the cluster; nil: `tare clean`, "": nothing to clean up
 	offers         func() (study.Catalogue, error) // what a study can be made of at a cluster; nil: what this host offers
-	has            *objects.Cluster                // what the cluster has for its loads; nil: there is none
+	has            *objects.Cluster                // what the cluster has for its loads; nil: no cluster was asked
 }
 
 // newApp wraps the outputs in Writers, which escape what passes.

@@ -197,7 +197,7 @@ const (
 	listObjective = 30.0
 )
 
-// apiCalls is the latency of the API by verb and resource: a table, and a sentence for where there is no room for it.
+// apiCalls is the latency of the API by verb and resource. The full report shows the table, the short answer only the sentence.
 type apiCalls struct {
 	table   *Table
 	inWords string

@@ -128,7 +128,7 @@ func TestPlateaus(t *testing.T) {
 }
 
 // TestServer: each load has what the API server did at each plateau, with pods and without. The short answer says in a sentence whether
-// the API met its objectives. Without readings the report says that there are none.
+// the API met its objectives. Without readings, the report says so.
 func TestServer(t *testing.T) {
 	step := func(workload string, values ...analyse.LoadValue) analyse.LoadStep {
 		return analyse.LoadStep{Cell: record.Cell{{Factor: "workload", Value: workload}}, Step: 1, Trials: 3, Values: append(values, analyse.LoadValue{Name: "api_latency_p99", Unit: record.Second, Median: 0.1})}

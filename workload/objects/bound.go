@@ -203,7 +203,7 @@ func (s *Step) readings() string {
 	return strings.Join(append(parts, fmt.Sprintf("queued %s in all", output.Seconds(x.Queued))), ", ")
 }
 
-// mean is a sum over n things for each; 0: there are none.
+// mean divides a sum by n. It returns 0 for n = 0.
 func mean(sum, n float64) float64 {
 	if n == 0 {
 		return 0
